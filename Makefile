@@ -1,0 +1,45 @@
+# The same few commands on a laptop and in CI. Each one makes the environment it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export SPARK_LOCAL_IP := 127.0.0.1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo bench format clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with holdfast and everything it needs
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+check: $(READY) ## lint, types, import rules, unit and property tests (no Spark, under 2 minutes)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/unit tests/property
+
+test: check ## every test: real Spark, real servers, real crashes
+	$(BIN)/pytest --durations=15 tests/contracts tests/spark tests/faults tests/services tests/docs
+
+demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
+	$(BIN)/holdfast demo
+
+bench: $(READY) ## measure against cp -r; writes bench/results.md
+	$(BIN)/python -m bench
+
+format: $(READY) ## rewrite the code as the linter wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove what the other commands made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
