@@ -1,0 +1,1 @@
+"""Spark's JVM. The only package that may call into it."""

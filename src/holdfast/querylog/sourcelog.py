@@ -1,0 +1,87 @@
+"""The log that the file source keeps of files it has seen: ``sources/<source>/<n>[.compact]``.
+
+Entries are numbered by *log offset*, not by batch. Every few entries one is compact: it repeats
+all that came before. So entry L needs the newest compact entry at or below L and all after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.errors import DamagedFile
+from holdfast.querylog.textfile import parse_object, split_version, to_json
+
+_COMPACT = ".compact"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """One input file, and the log offset at which it was seen."""
+
+    path: str
+    timestamp: int
+    log_offset: int
+
+
+def decode_seen(data: bytes, path: str) -> tuple[SeenFile, ...]:
+    """One entry of the log."""
+    _, lines = split_version(data, path, (1,))
+    seen = []
+    for line in lines:
+        item = parse_object(line, path)
+        try:
+            seen.append(SeenFile(item["path"], int(item["timestamp"]), int(item["batchId"])))
+        except (KeyError, TypeError, ValueError) as cause:
+            raise DamagedFile("entry does not describe an input file", path=path) from cause
+    return tuple(seen)
+
+
+def encode_seen(seen: Iterable[SeenFile]) -> bytes:
+    """The inverse of ``decode_seen``."""
+    lines = [
+        to_json({"path": f.path, "timestamp": f.timestamp, "batchId": f.log_offset}) for f in seen
+    ]
+    return "\n".join(["v1", *lines]).encode()
+
+
+def log_offset(offset: str | None) -> int | None:
+    """The log offset, if this is an offset of a file source."""
+    try:
+        value = json.loads(offset) if offset else None
+    except ValueError:
+        return None
+    if isinstance(value, dict) and set(value) == {"logOffset"}:
+        return int(value["logOffset"])
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The entries needed for one log offset: those that are there, and those that are not."""
+
+    names: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def chain(names: Iterable[str], upto: int) -> Chain:
+    """Which of the file ``names`` of a source's directory log offset ``upto`` needs."""
+    have = set(names)
+    compact = [int(n.removesuffix(_COMPACT)) for n in have if _is_compact(n)]
+    base = max((n for n in compact if n <= upto), default=None)
+    needed = [f"{base}{_COMPACT}"] if base is not None else []
+    needed += [str(n) for n in range(0 if base is None else base + 1, upto + 1)]
+    return Chain(tuple(n for n in needed if n in have), tuple(n for n in needed if n not in have))
+
+
+def entries_after(names: Iterable[str], offset: int) -> tuple[str, ...]:
+    """The entries of the log that come later."""
+    numbered = {n: n.removesuffix(_COMPACT) for n in names}
+    return tuple(
+        sorted((n for n, k in numbered.items() if k.isdigit() and int(k) > offset), key=len)
+    )
+
+
+def _is_compact(name: str) -> bool:
+    return name.endswith(_COMPACT) and name.removesuffix(_COMPACT).isdigit()

@@ -1,0 +1,110 @@
+"""State as rows, read by Spark's own state reader."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.querylog.inspection import variables
+from holdfast.querylog.log import QueryLog, open_log
+from holdfast.querylog.operators import DEFAULT_STORE, Operator
+from holdfast.querylog.planning import schema_files
+from holdfast.querylog.selection import restorable_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TIMERS = "timers"
+_JOIN = "symmetricHashJoin"
+_JOIN_SIDES = ("left", "right")
+_FORMAT_SETTING = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+def read_state(
+    spark: SparkSession,
+    location: str | PathLike[str],
+    operator: int = 0,
+    store: str | None = None,
+    variable: str | None = None,
+    batch: int | None = None,
+) -> DataFrame:
+    """The state of one operator at a committed batch (the newest by default), one row per key.
+
+    Columns are ``partition_id``, ``key`` and ``value``, as Spark's state reader gives them.
+    ``store`` is needed for joins: ``left`` or ``right`` for the rows of a side, or the name of one
+    of the four stores. ``variable`` is needed for transformWithState with several variables;
+    ``timers`` reads its timers. ``spark`` may be the session of a running query: nothing in it is
+    changed.
+    """
+    log = open_log(location)
+    plan = restorable_plan(log, batch)
+    described = _operator(log, operator, plan.batch)
+    options = {
+        "batchId": str(plan.batch),
+        "operatorId": str(operator),
+        **_store_options(described, operator, store),
+        **_variable_options(log, described, operator, variable),
+    }
+    # The reader takes the format from the session, and fails on the other one.
+    session = spark.newSession()
+    session.conf.set(_FORMAT_SETTING, str(log.commit(plan.batch).state_format))
+    return session.read.format("statestore").options(**options).load(fspath(location))
+
+
+def _operator(log: QueryLog, number: int, batch: int) -> Operator:
+    numbers = log.operator_ids()
+    if not numbers:
+        raise UsageError("the query keeps no state", path=log.storage.uri)
+    if number not in numbers:
+        known = ", ".join(f"{n} ({log.operator(n, batch).name})" for n in numbers)
+        raise UsageError(
+            f"there is no stateful operator {number}",
+            hint=f"Operators of this query: {known}.",
+            path=log.storage.uri,
+        )
+    return log.operator(number, batch)
+
+
+def _store_options(operator: Operator, number: int, store: str | None) -> dict[str, str]:
+    is_join = operator.name == _JOIN
+    if is_join and store in _JOIN_SIDES:
+        return {"joinSide": str(store)}
+    if store is None and not is_join:
+        return {}
+    if store in operator.stores:
+        return {} if store == DEFAULT_STORE else {"storeName": str(store)}
+    choices = [*(_JOIN_SIDES if is_join else ()), *operator.stores]
+    what = "say which side of the join" if store is None else f"there is no store {store!r}"
+    raise UsageError(what, hint=f"Choose one of: {', '.join(choices)}.", operator=number)
+
+
+def _variable_options(
+    log: QueryLog, operator: Operator, number: int, variable: str | None
+) -> dict[str, str]:
+    names = variables(log, number, operator)
+    if not operator.name.startswith("transformWithState"):
+        if variable is None:
+            return {}
+        raise UsageError(f"{operator.name} has no state variables", operator=number)
+    timers = _has_timers(log, operator, number)
+    if variable in names:
+        return {"stateVarName": str(variable)}
+    if variable == TIMERS and timers:
+        return {"readRegisteredTimers": "true"}
+    if variable is None and len(names) == 1:
+        return {"stateVarName": names[0]}
+    choices = [*names, *([TIMERS] if timers else ())]
+    what = "say which variable" if variable is None else f"there is no variable {variable!r}"
+    raise UsageError(what, hint=f"Choose one of: {', '.join(choices)}.", operator=number)
+
+
+def _has_timers(log: QueryLog, operator: Operator, number: int) -> bool:
+    families = (
+        family.name
+        for store in operator.stores
+        for path in schema_files(number, store, operator)
+        if path in log.files
+        for family in log.schema(path).families
+    )
+    return any("Timers_" in name for name in families)

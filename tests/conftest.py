@@ -1,0 +1,68 @@
+"""What every test may ask for, and which tests may ask for Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parent
+MARKED = {"spark", "services", "faults"}
+WITHOUT_SPARK = {"unit", "property"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the folder they live in, and keep Spark out of the quick ones."""
+    for item in items:
+        if not item.path.is_relative_to(TESTS):
+            continue
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKED:
+            item.add_marker(folder)
+        if folder in WITHOUT_SPARK and "spark" in getattr(item, "fixturenames", ()):
+            raise pytest.UsageError(f"{item.nodeid} asks for Spark: it belongs in tests/spark")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark for the whole process. Take ``spark.newSession()`` to change settings."""
+    from pyspark.sql import SparkSession
+
+    scratch = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Python workers import user code by name, and must find ``tests`` wherever pytest was started.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    builder = SparkSession.builder.master("local[2]").appName("holdfast-tests")
+    for name, value in _settings(scratch).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def _settings(scratch: Path) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        # Spark matches long Python tracebacks with a regular expression that recurses.
+        "spark.driver.extraJavaOptions": "-Xss8m",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        # Snapshots and compacted source logs must appear within a few batches.
+        "spark.sql.streaming.stateStore.maintenanceInterval": "300ms",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+        "spark.sql.streaming.fileSource.log.compactInterval": "3",
+    }
