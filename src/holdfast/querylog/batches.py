@@ -6,6 +6,7 @@ loses nothing.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,14 +80,27 @@ class Offsets:
 def decode_offsets(data: bytes, path: str) -> Offsets:
     """Either version."""
     version, lines = split_version(data, path, OFFSETS_VERSIONS)
-    metadata = object_line(lines, path) if lines and lines[0].strip() else {}
+    if len(lines) < 2:
+        raise DamagedFile("file is truncated: it names no source", path=path)
+    metadata = object_line(lines, path) if lines[0].strip() else {}
     rest = lines[1:]
     pairs = (
         [(str(at), line) for at, line in enumerate(rest)]
         if version == 1
         else [_named(line, path) for line in rest]
     )
+    for _, offset in pairs:
+        _check_offset(offset, path)
     return Offsets(version, metadata, {k: None if v == _NO_OFFSET else v for k, v in pairs})
+
+
+def _check_offset(offset: str, path: str) -> None:
+    # What an offset looks like is the connector's choice, but half a JSON document is nobody's.
+    if not offset or offset[0] in "{[":
+        try:
+            json.loads(offset)
+        except ValueError as cause:
+            raise DamagedFile("an offset is truncated or not JSON", path=path) from cause
 
 
 def _named(line: str, path: str) -> tuple[str, str]:

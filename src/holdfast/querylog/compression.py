@@ -15,6 +15,7 @@ _LZ4_HEADER = struct.Struct("<8sBiii")
 _LZ4_SEED = 0x9747B28C
 _LZ4_RAW, _LZ4_COMPRESSED = 0x10, 0x20
 _LZ4_BLOCK_BYTES = 32 * 1024
+_LZ4_MOST_BYTES = 1 << 25
 _LZ4_LEVEL = 5  # log2 of the block size, less 10
 
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
@@ -61,6 +62,8 @@ def _lz4_blocks(data: bytes, path: str) -> Iterator[bytes]:
         at += _LZ4_HEADER.size
         if magic != _LZ4_MAGIC:
             raise ValueError(f"no LZ4 block at byte {at - _LZ4_HEADER.size}")
+        if not 0 <= size <= _LZ4_MOST_BYTES or not 0 <= packed <= len(data) - at:
+            raise ValueError(f"impossible block size at byte {at}")
         ended = size == 0
         if ended:
             continue  # streams may be concatenated

@@ -17,7 +17,7 @@ from holdfast.querylog.batches import Offsets
 from holdfast.querylog.keys import KeyCount, count_keys
 from holdfast.querylog.log import QueryLog, open_log
 from holdfast.querylog.needs import Plan, StoreVersion
-from holdfast.querylog.operators import KINDS, Operator
+from holdfast.querylog.operators import KINDS, Operator, counts_rows
 from holdfast.querylog.planning import schema_files
 from holdfast.querylog.progress import in_parallel
 from holdfast.querylog.selection import restorable_batches
@@ -170,7 +170,8 @@ def _operator(
     log: QueryLog, plan: Plan, number: int, operator: Operator, versions: list[StoreVersion]
 ) -> OperatorReport:
     stores = tuple(_store(log, plan, name, versions) for name in operator.stores)
-    known = [s.keys for s in stores if s.keys is not None]
+    counted = [s for s in stores if counts_rows(s.name)]
+    known = [s.keys for s in counted if s.keys is not None]
     return OperatorReport(
         id=number,
         name=operator.name,
@@ -178,8 +179,8 @@ def _operator(
         backend=plan.backend,
         format=_format(log, plan, number),
         partitions=len({v.partition for v in versions}),
-        keys=sum(known) if len(known) == len(stores) else None,
-        keys_exact=all(s.keys_exact for s in stores),
+        keys=sum(known) if len(known) == len(counted) else None,
+        keys_exact=all(s.keys_exact for s in counted),
         bytes=sum(s.bytes for s in stores),
         stores=stores,
         variables=variables(log, number, operator),

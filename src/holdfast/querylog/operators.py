@@ -35,6 +35,14 @@ KINDS = {
 SINGLE_PARTITION = frozenset({"globalLimit"})
 
 
+def counts_rows(store: str) -> bool:
+    """Whether Spark counts the store's keys as rows of the operator.
+
+    A join keeps its rows in one store per side and how many there are per key in another.
+    """
+    return not store.endswith("-keyToNumValues")
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One stateful operator."""
