@@ -62,7 +62,7 @@ COMMITS = st.one_of(
         st.fixed_dictionaries({"nextBatchWatermarkMs": NUMBER, "stateUniqueIds": _IDS}),
     ),
 )
-SEEN = st.lists(st.builds(SeenFile, LINE, NUMBER, NUMBER), max_size=5).map(tuple)
+SEEN = st.lists(st.builds(SeenFile, LINE, NUMBER, NUMBER), min_size=1, max_size=5).map(tuple)
 
 _STORE_1 = st.fixed_dictionaries(
     {"storeName": NAME, "numColsPrefixKey": NUMBER, "numPartitions": NUMBER}

@@ -21,6 +21,7 @@ _LZ4_LEVEL = 5  # log2 of the block size, less 10
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _SNAPPY_VERSIONS = struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK_BYTES = 32 * 1024
+_SNAPPY_MOST_BYTES = 1 << 29
 
 CODECS = ("lz4", "zstd", "snappy")
 
@@ -121,10 +122,10 @@ def _snappy_size(body: bytes) -> int:
     size = shift = 0
     for byte in body[:5]:
         size |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        if byte < 0x80 and size <= _SNAPPY_MOST_BYTES:
             return size
         shift += 7
-    raise ValueError("a block has no length")
+    raise ValueError("a block has no length, or an impossible one")
 
 
 def _snappy_stream(data: bytes) -> bytes:

@@ -7,7 +7,11 @@ from os import PathLike, fspath
 
 from holdfast.errors import FileMissing, UsageError
 from holdfast.querylog.batches import METADATA, encode_metadata, new_query_id
-from holdfast.querylog.checksums import hadoop_checksum_path, spark_checksum_path
+from holdfast.querylog.checksums import (
+    encode_hadoop_checksum,
+    hadoop_checksum_path,
+    spark_checksum_path,
+)
 from holdfast.querylog.log import QueryLog, open_log
 from holdfast.querylog.needs import Plan, Role
 from holdfast.querylog.operators import decode_operator, encode_operator, relocated
@@ -101,6 +105,9 @@ def _rewritten(
                 state_root = "/".join(file.path.split("/")[:2])
                 moved = relocated(operator, _spark_location(target, state_root))
                 written[file.path] = encode_operator(moved)
+    for path, data in list(written.items()):
+        if hadoop_checksum_path(path) in log.files:
+            written[hadoop_checksum_path(path)] = encode_hadoop_checksum(data)
     return written
 
 

@@ -121,7 +121,11 @@ class QueryLog:
         """The newest description of the operator that is not younger than ``batch``."""
         root = f"state/{operator}/_metadata"
         written = [int(n) for n in self.names(f"{root}/v2") if n.isdigit() and int(n) <= batch]
-        return f"{root}/v2/{max(written)}" if written else f"{root}/metadata"
+        # Operators described in version 2 keep their schemas in a folder of their own.
+        schemas = f"state/{operator}/_stateSchema/"
+        if written or any(folder.startswith(schemas) for folder in self.folders):
+            return f"{root}/v2/{max(written, default=batch)}"
+        return f"{root}/metadata"
 
     def operator(self, operator: int, batch: int) -> Operator:
         """What Spark says about a stateful operator."""

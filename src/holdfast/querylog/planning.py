@@ -141,7 +141,7 @@ class _Planner:
             more = f" (and {len(needed.missing) - 1} more)" if len(needed.missing) > 1 else ""
             self._problem(
                 self._log.storage.locate(f"{folder}/{needed.missing[0]}"),
-                f"{Role.SOURCE_LOG.value} file is missing{more}",
+                f"{Role.SOURCE_LOG.value} file is missing{more}, and no compact one replaces it",
             )
 
     def _operator(self, number: int) -> None:
@@ -224,8 +224,14 @@ class _Planner:
             else (Role.ROCKSDB_ZIP, Role.CHANGELOG)
         )
         absent = [n for n in files.changes if f"{folder}/{n}" not in self._log.files]
+        if absent:
+            more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+            self._problem(
+                self._log.storage.locate(f"{folder}/{absent[0]}"),
+                f"{change.value} file is missing{more}, and no {base.value} replaces it",
+            )
         for name in files.changes:
-            if name not in absent[1:]:  # one problem for a whole run of missing files
+            if name not in absent:
                 self._need(f"{folder}/{name}", change)
         if files.base is None or not self._need(f"{folder}/{files.base}", base):
             return

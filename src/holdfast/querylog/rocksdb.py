@@ -7,9 +7,11 @@ the zip under names of their own, in ``SSTs/`` and ``logs/``.
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,16 @@ from holdfast.errors import DamagedFile
 from holdfast.querylog.textfile import object_line, split_version, to_json
 
 _METADATA = "metadata"
+_ZIP_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,  # no such member
+    ValueError,  # names that are not text, offsets that are not there
+    RuntimeError,  # marked as encrypted, or compressed in an unheard-of way
+    OSError,
+    struct.error,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +79,8 @@ class Snapshot:
 
 def decode_snapshot(data: bytes, path: str) -> Snapshot:
     """Only the metadata; ``check_snapshot`` reads the rest."""
-    with _open(data, path) as archive:
-        try:
-            text = archive.read(_METADATA)
-        except KeyError as cause:
-            raise DamagedFile("snapshot has no metadata inside", path=path) from cause
-        except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
-            raise DamagedFile(f"snapshot is not readable: {cause}", path=path) from cause
+    with _readable(data, path) as archive:
+        text = archive.read(_METADATA)
     _, lines = split_version(text, path, (1,))
     snapshot = Snapshot(object_line(lines, path))
     try:
@@ -85,11 +92,8 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
 
 def check_snapshot(data: bytes, path: str) -> None:
     """Raise ``DamagedFile`` unless every member of the zip has its checksum."""
-    with _open(data, path) as archive:
-        try:
-            bad = archive.testzip()
-        except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
-            raise DamagedFile(f"snapshot is not readable: {cause}", path=path) from cause
+    with _readable(data, path) as archive:
+        bad = archive.testzip()
     if bad is not None:
         raise DamagedFile("a file inside the snapshot was altered", path=path, member=bad)
 
@@ -106,12 +110,17 @@ def encode_snapshot(snapshot: Snapshot, members: Mapping[str, bytes]) -> bytes:
 
 def read_members(data: bytes, path: str) -> dict[str, bytes]:
     """RocksDB's small files inside the zip."""
-    with _open(data, path) as archive:
+    with _readable(data, path) as archive:
         return {name: archive.read(name) for name in archive.namelist() if name != _METADATA}
 
 
-def _open(data: bytes, path: str) -> zipfile.ZipFile:
+@contextmanager
+def _readable(data: bytes, path: str) -> Iterator[zipfile.ZipFile]:
+    """Whatever a damaged zip makes Python's reader raise becomes ``DamagedFile``."""
     try:
-        return zipfile.ZipFile(io.BytesIO(data))
-    except zipfile.BadZipFile as cause:
-        raise DamagedFile("snapshot is truncated or not a zip file", path=path) from cause
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield archive
+    except _ZIP_DAMAGE as cause:
+        raise DamagedFile(
+            f"snapshot is truncated, altered or not a zip file: {cause}", path=path
+        ) from cause

@@ -28,6 +28,8 @@ class SeenFile:
 def decode_seen(data: bytes, path: str) -> tuple[SeenFile, ...]:
     """One entry of the log."""
     _, lines = split_version(data, path, (1,))
+    if not lines:
+        raise DamagedFile("file is truncated: it names no input file", path=path)
     seen = []
     for line in lines:
         item = parse_object(line, path)
