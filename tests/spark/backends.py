@@ -10,31 +10,33 @@ _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
 FORMAT_VERSION = f"{_STATE}.checkpointFormatVersion"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Backend:
-    """``engine`` is Holdfast's word for the store, the rest is how Spark is told."""
+    """Spark's settings, and ``engine`` and ``format`` as Holdfast reports them."""
 
     name: str
     engine: str
+    format: str
     conf: Mapping[str, str]
 
 
-def _backend(name: str, engine: str, provider: str, version: int, changelog: bool) -> Backend:
-    conf = {
+def _conf(provider: str, version: int, changelog: bool) -> dict[str, str]:
+    return {
         f"{_STATE}.providerClass": f"{_PROVIDERS}.{provider}",
         FORMAT_VERSION: str(version),
         f"{_STATE}.rocksdb.changelogCheckpointing.enabled": str(changelog).lower(),
     }
-    return Backend(name, engine, conf)
 
 
-HASHMAP = _backend("hashmap", "hashmap", "HDFSBackedStateStoreProvider", 1, False)
-ROCKSDB_1 = _backend("rocksdb-1", "rocksdb", "RocksDBStateStoreProvider", 1, False)
-ROCKSDB_1_CHANGELOG = _backend(
-    "rocksdb-1-changelog", "rocksdb", "RocksDBStateStoreProvider", 1, True
+_HASHMAP, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
+
+HASHMAP = Backend("hashmap", "hashmap", "1", _conf(_HASHMAP, 1, changelog=False))
+ROCKSDB_1 = Backend("rocksdb-1", "rocksdb", "1", _conf(_ROCKSDB, 1, changelog=False))
+ROCKSDB_1_CHANGELOG = Backend(
+    "rocksdb-1-changelog", "rocksdb", "1 + changelog", _conf(_ROCKSDB, 1, changelog=True)
 )
-ROCKSDB_2_CHANGELOG = _backend(
-    "rocksdb-2-changelog", "rocksdb", "RocksDBStateStoreProvider", 2, True
+ROCKSDB_2_CHANGELOG = Backend(
+    "rocksdb-2-changelog", "rocksdb", "2 + changelog", _conf(_ROCKSDB, 2, changelog=True)
 )
 
 BACKENDS = (HASHMAP, ROCKSDB_1, ROCKSDB_1_CHANGELOG, ROCKSDB_2_CHANGELOG)

@@ -1,10 +1,9 @@
 """Six input files that give every stateful operator something to do.
 
-File ``n`` covers seconds ``30n`` to ``30n + 20``. With a delay of ten seconds the watermark after it
-is ``30n + 10``, so each file closes what the file before it opened. Every row is either clearly in
-time or clearly late, two files late. Between those two Spark's answer depends on whether a batch
-without data ran before the row came, which a stop and a resume may change and an undisturbed run
-does not have.
+File ``n`` covers seconds ``30n`` to ``30n + 20``. With a delay of ten seconds the watermark after
+it is ``30n + 10``, so each file closes what the file before it opened. Every row is either clearly
+in time or clearly late, two files late. Between those two Spark's answer depends on whether a batch
+without data ran before the row came, which a stop and a resume may change.
 """
 
 from __future__ import annotations
@@ -20,6 +19,12 @@ SCHEMA = "k string, v long, ts timestamp"
 WATERMARK = "10 seconds"
 FILES = 6
 
+
+def watermark_after(n: int) -> int:
+    """The watermark, in seconds since the start, when file ``n`` has been read."""
+    return 30 * n + 10
+
+
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -34,6 +39,10 @@ class Event:
     def to_json(self) -> str:
         ts = _START + timedelta(seconds=self.second)
         return json.dumps({"k": self.k, "v": self.v, "ts": ts.strftime("%Y-%m-%dT%H:%M:%SZ")})
+
+    @property
+    def millis(self) -> int:
+        return int((_START + timedelta(seconds=self.second)).timestamp() * 1000)
 
     @property
     def late(self) -> bool:

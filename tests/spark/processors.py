@@ -1,4 +1,5 @@
 """User code of the stateful workloads. Spark's Python workers import this module."""
+# ruff: noqa: N802, N803 - Spark names the methods
 
 from __future__ import annotations
 
@@ -45,14 +46,16 @@ class CountUntilQuiet(StatefulProcessor):
         self.listed = handle.getListState("listed", _VALUE)
         self.mapped = handle.getMapState("mapped", _PARITY, _VALUE)
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         newest = max(_keep(self, row) for row in rows)
         for timer in list(self.handle.listTimers()):
             self.handle.deleteTimer(timer)
         self.handle.registerTimer(newest + PATIENCE_MS)
         yield _report(self, key, "seen")
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Row]:
         yield _report(self, key, "quiet")
         self.count.clear()
         self.listed.clear()
@@ -70,7 +73,7 @@ class CountForAnHour(StatefulProcessor):
         self.listed = handle.getListState("listed", _VALUE, HOUR_MS)
         self.mapped = handle.getMapState("mapped", _PARITY, _VALUE, HOUR_MS)
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         for row in rows:
             _keep(self, row)
         yield _report(self, key, "seen")
@@ -79,11 +82,19 @@ class CountForAnHour(StatefulProcessor):
         pass
 
 
+def parity(v: int) -> str:
+    """Of the tens: every value of the input is a multiple of five."""
+    return "odd" if v // 10 % 2 else "even"
+
+
 def _keep(variables: Any, row: Row) -> int:
     count = variables.count.get()[0] if variables.count.exists() else 0
     variables.count.update((count + 1,))
     variables.listed.appendValue((row.v,))
-    variables.mapped.updateValue(("odd" if row.v // 10 % 2 else "even",), (row.v,))
+    entry = (parity(row.v),)
+    # The largest, not the latest: Spark promises no order within a batch.
+    known = variables.mapped.getValue(entry)[0] if variables.mapped.containsKey(entry) else 0
+    variables.mapped.updateValue(entry, (max(row.v, known),))
     return int(row.at)
 
 

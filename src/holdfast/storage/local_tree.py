@@ -7,7 +7,9 @@ import fcntl
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,7 +55,7 @@ class LocalTree:
         """Put a copy of a file into the tree; returns its size."""
         with source.open(path) as stream, disk.changing("write", self._target / to):
             place = self._place(to)
-            with place.open("xb", buffering=0) as out:
+            with place.open("xb", buffering=0) as out, _removed_on_failure(place):
                 if isinstance(source, LocalStorage):
                     size = _copy_unchanging(stream.fileno(), out.fileno(), source.locate(path))
                 else:
@@ -206,6 +208,15 @@ def _open_directory(path: Path) -> int | None:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+
+
+@contextmanager
+def _removed_on_failure(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        file.unlink()
+        raise
 
 
 def _copy_unchanging(source: int, to: int, path: str) -> int:

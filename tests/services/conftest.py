@@ -1,0 +1,28 @@
+"""Servers, each started once for all tests that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.servers import S3Server, hdfs_server, s3_server
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server; the environment leads to it."""
+    with (
+        s3_server(tmp_path_factory.mktemp("s3")) as server,
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        for name, value in server.environment.items():
+            environment.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URI of an HDFS."""
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as uri:
+        yield uri
