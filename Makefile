@@ -26,7 +26,7 @@ check: $(READY) ## lint, types, import rules, unit and property tests (no Spark,
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/unit tests/property
+	$(BIN)/pytest -q tests/unit tests/property tests/compat
 
 test: check ## every test: real Spark, real servers, real crashes
 	$(BIN)/pytest --durations=15 tests/contracts tests/spark tests/faults tests/services tests/docs

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import pytest
 from holdfast.errors import DestinationExists, FileMissing, StorageError
 from holdfast.storage import Storage, Tree, create_tree, open_storage
 from holdfast.storage.names import staging_name
+from holdfast.testing.interruption import kill_at
 from holdfast.testing.storage import contents
-from holdfast.testing.storage_crashes import kill_at
 from tests.services.processes import missing
 
 SEAL = "seal"
@@ -130,7 +131,7 @@ class TestTheTarget:
 class TestRemains:
     def test_of_a_dead_process_are_removed_by_the_next_tree(self, tmp_path: Path) -> None:
         target = tmp_path / "target"
-        assert kill_at(partial(begin_and_write, target), 30)
+        assert kill_at(partial(writing_without_end, target), 30)
         assert list(tmp_path.iterdir())
         begun(target).publish()
         assert [entry.name for entry in tmp_path.iterdir()] == ["target"]
@@ -203,7 +204,10 @@ class TestCopiesAndLinks:
             tree.discard()
 
 
-def begin_and_write(target: Path) -> None:
-    tree = create_tree(target, SEAL)
-    for number in range(100):
-        tree.write(f"dir/{number}", b"x")
+def writing_without_end(target: Path) -> Callable[[], None]:
+    def write() -> None:
+        tree = create_tree(target, SEAL)
+        for number in itertools.count():
+            tree.write(f"dir/{number}", b"x")
+
+    return write

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,13 @@ def test_the_demo_refuses_a_directory_that_exists(tmp_path: Path) -> None:
     assert ended.stderr.startswith("error DESTINATION_EXISTS: ")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_demo_leaves_no_process_and_no_file(
-    tmp_path: Path, number: int, code: int
-) -> None:
+def wait_for(pattern: str, directory: Path, process: subprocess.Popen[str]) -> None:
+    while not list(directory.glob(pattern)):
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the process ended too early: {process.wait(timeout=0.05)}")
+
+
+def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     demo = subprocess.Popen(
         COMMAND,
         env=environment(tmp_path),
@@ -75,11 +79,10 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not list(tmp_path.glob("holdfast-demo-*/orders/offsets/0")):
-        assert demo.poll() is None
-    demo.send_signal(number)
+    wait_for("holdfast-demo-*/orders/offsets/0", tmp_path, demo)
+    demo.send_signal(signal.SIGINT)
     _, said = demo.communicate(timeout=120)
-    assert demo.returncode == code, said
+    assert demo.returncode == 130, said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
     assert processes_in(tmp_path) == []

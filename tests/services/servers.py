@@ -151,7 +151,8 @@ def _minicluster_jar() -> Path:
 
 def _maven() -> str:
     if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "maven"], capture_output=True, check=False)
+        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "maven"]):
+            subprocess.run(["apt-get", *arguments], capture_output=True, check=False)
     return shutil.which("mvn") or missing("no HDFS: no Maven to bring it (apt-get install maven)")
 
 

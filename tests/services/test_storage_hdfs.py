@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
 
 import pytest
 
 from holdfast.spark.hadoop import HadoopFiles
 from holdfast.testing.storage import StorageContract
-from holdfast.testing.storage_crashes import kill_at_some_steps
 from holdfast.testing.storage_tree import Remains, TreeContract
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 # Each process that dies has started a Spark of its own first: seconds, not milliseconds.
-DEATHS = 4
 
 
 class TestHadoopStorage(StorageContract):
     racers = 2
+    stride = 10
 
     @pytest.fixture
     def location(self, hdfs: str) -> str:
         return f"{hdfs}/storage-{secrets.token_hex(4)}"
 
-    def deaths(self, publish: Callable[[], None]) -> Iterator[int]:
-        return kill_at_some_steps(publish, DEATHS)
-
 
 class TestHadoopTree(TreeContract):
     remains = Remains.HIDDEN
     racers = 2
+    stride = 40
 
     @pytest.fixture
     def location(self, hdfs: str) -> str:
         return f"{hdfs}/tree-{secrets.token_hex(4)}"
-
-    def deaths(self, build: Callable[[], None]) -> Iterator[int]:
-        return kill_at_some_steps(build, DEATHS)
 
     def raw_names(self, location: str) -> list[str]:
         found = HadoopFiles(location).entries_of(location)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 from os import PathLike, fspath
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
+from holdfast.querylog.copying import copy
 from holdfast.querylog.inspection import variables
 from holdfast.querylog.log import QueryLog, open_log
 from holdfast.querylog.operators import DEFAULT_STORE, Operator
 from holdfast.querylog.planning import schema_files
 from holdfast.querylog.selection import restorable_plan
+from holdfast.storage import is_object_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +54,22 @@ def read_state(
     # The reader takes the format from the session, and fails on the other one.
     session = spark.newSession()
     session.conf.set(_FORMAT_SETTING, str(log.commit(plan.batch).state_format))
-    return session.read.format("statestore").options(**options).load(fspath(location))
+    place = _readable_by_spark(fspath(location), plan.batch)
+    return session.read.format("statestore").options(**options).load(place)
+
+
+def _readable_by_spark(location: str, batch: int) -> str:
+    """The location itself, or a copy on this machine that is removed when Python ends.
+
+    Spark as it comes from PyPI has no client for object stores; Holdfast has.
+    """
+    from holdfast.spark.hadoop import hadoop_knows
+
+    if not is_object_store(location) or hadoop_knows(location):
+        return location
+    scratch = mkdtemp(prefix="holdfast-state-")
+    atexit.register(rmtree, scratch, ignore_errors=True)
+    return copy(location, f"{scratch}/log", batch).destination
 
 
 def _operator(log: QueryLog, number: int, batch: int) -> Operator:

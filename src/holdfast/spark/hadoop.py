@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from holdfast.errors import EnvironmentProblem, FileMissing, StorageError
+from holdfast.errors import EnvironmentProblem, FileMissing, StorageError, UsageError
 from holdfast.spark.jvm_errors import explained
 from holdfast.spark.session import local_session
 
@@ -186,6 +186,15 @@ class HadoopFiles:
     def _new_file_permission(self) -> Any:
         permission = self._hadoop.fs.permission.FsPermission
         return permission.getFileDefault().applyUMask(permission.getUMask(self._conf))
+
+
+def hadoop_knows(uri: str) -> bool:
+    """Whether this Spark has a client for the URI's file system."""
+    try:
+        HadoopFiles(uri)
+    except (StorageError, UsageError):
+        return False
+    return True
 
 
 def _status(found: Any) -> Status:

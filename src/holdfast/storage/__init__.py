@@ -13,9 +13,14 @@ from holdfast.storage.local import LocalStorage
 from holdfast.storage.local_tree import LocalTree
 from holdfast.storage.names import scheme_of
 
-__all__ = ["FileInfo", "Storage", "Tree", "create_tree", "open_storage"]
+__all__ = ["FileInfo", "Storage", "Tree", "create_tree", "is_object_store", "open_storage"]
 
 _OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "az", "abfs", "abfss"}
+
+
+def is_object_store(location: str | Path) -> bool:
+    """Whether the location is in an object store, which has files but no directories."""
+    return scheme_of(os.fspath(location)) in _OBJECT_STORES
 
 
 def open_storage(location: str | Path) -> Storage:

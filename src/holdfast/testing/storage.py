@@ -16,7 +16,7 @@ Subclass in a test file, say how to open your storage and give a place where not
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -24,7 +24,7 @@ import pytest
 
 from holdfast.errors import AlreadyPublished, FileMissing, UsageError
 from holdfast.storage import FileInfo, Storage, open_storage
-from holdfast.testing.storage_crashes import kill_at_every_step, race
+from holdfast.testing.interruption import kill_at_every_step, overtake_at_every_step, race
 
 Open = Callable[[str], Storage]
 
@@ -36,6 +36,8 @@ class StorageContract:
 
     open: Open = staticmethod(open_storage)
     racers = 4
+    stride = 1
+    """Processes die at every step; at every n-th where starting a process is dear."""
     clock_skew = 5.0
     """Seconds by which the server's clock may differ from ours."""
 
@@ -49,10 +51,6 @@ class StorageContract:
         """The storage under test, empty."""
         return self.open(location)
 
-    def deaths(self, publish: Callable[[], None]) -> Iterator[int]:
-        """At which steps ``publish`` is killed: every one, unless a process is too dear."""
-        return kill_at_every_step(publish)
-
     @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 12_000])
     def test_what_was_published_is_read_back(self, storage: Storage, data: bytes) -> None:
         storage.publish("some/file", data)
@@ -62,8 +60,8 @@ class StorageContract:
         self, storage: Storage, location: str
     ) -> None:
         data = b"all" * 1000
-        publish = partial(publish_to, self.open, location, "dir/file", data)
-        for step in self.deaths(publish):
+        publish = partial(publishing, self.open, location, data)
+        for step in kill_at_every_step(publish, self.stride):
             found = storage.list()
             assert [file.path for file in found] in ([], ["dir/file"]), f"at step {step}"
             assert not found or storage.read("dir/file") == data, f"at step {step}"
@@ -84,6 +82,17 @@ class StorageContract:
                 storage.publish("file", other)
             assert refused.value.ids["path"] == storage.locate("file")
         assert storage.read("file") == b"first"
+
+    def test_2_a_publisher_that_is_overtaken_at_any_step_wins_or_is_told(
+        self, storage: Storage, location: str
+    ) -> None:
+        slow = partial(publishing, self.open, location, b"slow" * 1000)
+        fast = publishing(self.open, location, b"fast" * 1000)
+        for step, there, here in overtake_at_every_step(slow, fast, self.stride):
+            assert {there, here} == {"won", "lost"}, f"at step {step}"
+            winner = b"slow" if there == "won" else b"fast"
+            assert storage.read("dir/file") == winner * 1000, f"at step {step}"
+            storage.delete("dir/file")
 
     def test_2_of_racing_publishers_one_wins_and_the_others_are_told(
         self, storage: Storage, location: str
@@ -188,24 +197,28 @@ class StorageContract:
         assert storage.list() == []
 
 
-def publish_to(open_: Open, location: str, path: str, data: bytes) -> None:
-    """Publish, in a process of its own."""
-    open_(location).publish(path, data)
+def publishing(open_: Open, location: str, data: bytes) -> Callable[[], str]:
+    """Get ready to publish ``dir/file`` in a process of its own."""
+    return partial(publish, open_(location), "dir/file", data)
 
 
-def publish_own(open_: Open, location: str, racer: int, number: int) -> str:
-    """Publish bytes that no other racer has."""
+def publish(storage: Storage, path: str, data: bytes) -> str:
+    """Publish, and say how it went."""
     try:
-        open_(location).publish(f"round-{number}", own_bytes(racer))
+        storage.publish(path, data)
     except AlreadyPublished:
         return "lost"
     return "won"
 
 
+def publish_own(open_: Open, location: str, racer: int, number: int) -> str:
+    """Publish bytes that no other racer has."""
+    return publish(open_(location), f"round-{number}", own_bytes(racer))
+
+
 def publish_common(open_: Open, location: str, _racer: int, number: int) -> str:
     """Publish bytes that all racers have."""
-    open_(location).publish(f"round-{number}", b"common" * 1000)
-    return "won"
+    return publish(open_(location), f"round-{number}", b"common" * 1000)
 
 
 def own_bytes(racer: int) -> bytes:

@@ -7,7 +7,7 @@ place where nothing is yet, and say what becomes of a tree whose process died.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import partial
@@ -17,8 +17,8 @@ import pytest
 
 from holdfast.errors import DestinationExists, FileMissing, StorageError, UsageError
 from holdfast.storage import Storage, Tree, create_tree, open_storage
+from holdfast.testing.interruption import kill_at_every_step, overtake_at_every_step, race
 from holdfast.testing.storage import Open, contents, exactly
-from holdfast.testing.storage_crashes import kill_at_every_step, race
 
 Create = Callable[[str, str], Tree]
 
@@ -44,6 +44,8 @@ class TreeContract:
     """False where only the seal does (object stores)."""
     has_links = False
     racers = 4
+    stride = 1
+    """Processes die at every step; at every n-th where starting a process is dear."""
 
     @pytest.fixture
     def location(self) -> str:
@@ -76,10 +78,6 @@ class TreeContract:
     def wipe(self, location: str) -> None:
         """Delete everything at a location: unfinished things and empty directories too."""
         raise NotImplementedError
-
-    def deaths(self, build: Callable[[], None]) -> Iterator[int]:
-        """At which steps ``build`` is killed: every one, unless a process is too dear."""
-        return kill_at_every_step(build)
 
     def test_a_published_tree_has_what_was_written_and_copied(
         self, target: str, source: Storage
@@ -126,6 +124,18 @@ class TreeContract:
             assert sorted(told) == ["lost"] * (self.racers - 1) + ["won"]
             assert contents(self.open(f"{location}/{number}")) == own_files(told.index("won"))
 
+    def test_1_a_builder_that_is_overtaken_at_any_step_wins_or_is_told(
+        self, target: str, location: str
+    ) -> None:
+        slow = partial(building_own, self.create, target, 1)
+        fast = building_own(self.create, target, 2)
+        for step, there, here in overtake_at_every_step(slow, fast, self.stride):
+            assert {there, here} == {"won", "lost"}, f"at step {step}"
+            winner = 1 if there == "won" else 2
+            assert contents(self.open(target)) == own_files(winner), f"at step {step}"
+            assert self.raw_names(f"{location}/some") == ["target"], f"at step {step}"
+            self.wipe(f"{location}/some")
+
     def test_2_nothing_is_there_before_publish(self, around: Storage, target: str) -> None:
         tree = self.create(target, SEAL)
         tree.write(SEAL, b"{}")
@@ -140,8 +150,9 @@ class TreeContract:
         source = self.open(f"{location}/source")
         for path, data in FILES.items():
             source.publish(path, data)
-        build = partial(build_copy, self.create, self.open, source.uri, target)
-        for step in self.deaths(build):
+        work = partial(building_copy, self.create, self.open, source.uri, target)
+        build = work()
+        for step in kill_at_every_step(work, self.stride):
             found = contents(self.open(target))
             if SEAL in found:
                 assert found == {**FILES, SEAL: b"{}"}, f"at step {step}"
@@ -153,7 +164,7 @@ class TreeContract:
                 assert self.raw_names(f"{location}/some") == ["target"], f"after step {step}"
             self.wipe(f"{location}/some")
 
-    def _build_again(self, build: Callable[[], None], target: str, *, sealed: bool) -> None:
+    def _build_again(self, build: Callable[[], object], target: str, *, sealed: bool) -> None:
         if sealed:
             with pytest.raises(DestinationExists):
                 build()
@@ -175,7 +186,7 @@ class TreeContract:
         tree.discard()
         assert exactly(around) == before
         assert self.raw_names(f"{location}/some") == []
-        build_copy(self.create, self.open, source.uri, target)
+        copy_all(self.create, source, target)
 
     def test_4_discard_after_publish_does_nothing(self, target: str) -> None:
         tree = self.create(target, SEAL)
@@ -230,7 +241,7 @@ class TreeContract:
 
     def test_the_source_is_not_touched(self, target: str, source: Storage) -> None:
         before = exactly(source)
-        build_copy(self.create, self.open, source.uri, target)
+        copy_all(self.create, source, target)
         assert exactly(source) == before
 
     def test_a_path_that_leads_elsewhere_is_refused(self, target: str, source: Storage) -> None:
@@ -242,29 +253,40 @@ class TreeContract:
         tree.discard()
 
 
-def build_copy(create: Create, open_: Open, source: str, target: str) -> None:
-    """Copy a whole storage, in a process of its own."""
-    files = open_(source)
+def building_copy(create: Create, open_: Open, source: str, target: str) -> Callable[[], None]:
+    """Get ready to copy a whole storage, in a process of its own."""
+    return partial(copy_all, create, open_(source), target)
+
+
+def copy_all(create: Create, source: Storage, target: str) -> None:
+    """Copy a whole storage."""
     tree = create(target, SEAL)
-    for file in files.list():
-        tree.copy(files, file.path, file.path)
+    for file in source.list():
+        tree.copy(source, file.path, file.path)
     tree.write(SEAL, b"{}")
     tree.publish()
 
 
-def build_own(create: Create, location: str, racer: int, number: int) -> str:
-    """Build a tree that no other racer builds."""
+def building_own(create: Create, target: str, builder: int) -> Callable[[], str]:
+    """Get ready to build a tree that no other builder builds."""
+    return partial(build, create, target, own_files(builder))
+
+
+def build(create: Create, target: str, files: dict[str, bytes]) -> str:
+    """Build a tree, and say how it went."""
     try:
-        tree = create(f"{location}/{number}", SEAL)
-    except DestinationExists:
-        return "lost"
-    for path, data in own_files(racer).items():
-        tree.write(path, data)
-    try:
+        tree = create(target, SEAL)
+        for path, data in files.items():
+            tree.write(path, data)
         tree.publish()
     except DestinationExists:
         return "lost"
     return "won"
+
+
+def build_own(create: Create, location: str, racer: int, number: int) -> str:
+    """Build this round's tree."""
+    return build(create, f"{location}/{number}", own_files(racer))
 
 
 def own_files(racer: int) -> dict[str, bytes]:
