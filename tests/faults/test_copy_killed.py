@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from holdfast import querylog
-from holdfast.testing.storage_crashes import kill_at_some_steps
+from holdfast.testing.interruption import kill_at_every_step
 from tests.compat.samples import NEWEST, unpack
 from tests.faults.test_bad_input import fingerprint
 
@@ -20,20 +21,23 @@ def _survives(log: Path, target: Path, before: object) -> None:
         target.rename(target.with_name(f"done-{len(list(target.parent.iterdir()))}"))
 
 
+def _prepared(log: Path, target: Path, link: bool) -> Callable[[], object]:
+    return partial(querylog.copy, log, target, batch=3, link=link)
+
+
 @pytest.mark.parametrize(
-    ("sample", "link"),
+    ("sample", "link", "stride"),
     [
-        ("stateless.hashmap", False),
-        ("stateless.hashmap", True),
-        ("transform-with-state.rocksdb-2-changelog", False),
+        ("stateless.hashmap", False, 7),
+        ("stateless.hashmap", True, 7),
+        ("transform-with-state.rocksdb-2-changelog", False, 23),
     ],
 )
-def test_a_copy_killed_at_many_steps(tmp_path: Path, sample: str, link: bool) -> None:
+def test_a_copy_killed_at_many_steps(tmp_path: Path, sample: str, link: bool, stride: int) -> None:
     log = unpack(f"{NEWEST}/{sample}", tmp_path)
     before, target = fingerprint(log), tmp_path / "target"
-    copy = partial(querylog.copy, log, target, batch=3, link=link)
-    for _ in kill_at_some_steps(copy, how_many=40):
+    copy = partial(_prepared, log, target, link)
+    for _ in kill_at_every_step(copy, stride=stride):
         _survives(log, target, before)
-    copy()
     assert querylog.verify(target).ok
     assert not list(tmp_path.glob(".target*")), "the last copy removes what dead ones left"

@@ -44,7 +44,7 @@ def test_the_demo_shows_a_right_result_and_cleans_up(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    for command in ("inspect orders", "verify orders", "copy orders orders-at-3", "state orders"):
+    for command in ("inspect orders", "verify orders", "copy orders orders-at-2", "state orders"):
         assert f"$ holdfast log {command}" in ended.stdout
     assert "unfinished  " in ended.stdout
     assert "no problems" in ended.stdout
@@ -52,7 +52,7 @@ def test_the_demo_shows_a_right_result_and_cleans_up(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stdout + ended.stderr
     killed = querylog.inspect(kept / "orders")
     assert killed.unfinished == (killed.committed[-1] + 1,), "no batch was in flight"
-    assert querylog.inspect(kept / "orders-at-3").committed[-1] > killed.committed[-1]
+    assert querylog.inspect(kept / "orders-at-2").committed[-1] > killed.committed[-1]
     assert list(tmp_path.iterdir()) == [kept]
     assert processes_in(tmp_path) == []
 

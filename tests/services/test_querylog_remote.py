@@ -121,4 +121,4 @@ def test_a_query_on_hdfs_resumes_from_a_copy_exactly(
     inputs.deliver(range(4, FILES))
     undisturbed = run(spark, workload, backend, inputs, tmp_path / "undisturbed")
     resumed = run(spark, workload, backend, inputs, f"{here}/copy")
-    assert base.rows(through=1) + resumed.rows() == undisturbed.rows()
+    assert base.rows_through(1) + resumed.rows() == undisturbed.rows()

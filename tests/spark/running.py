@@ -71,7 +71,7 @@ def run_undisturbed(spark: SparkSession, workload: Workload, home: Path) -> Run:
 
 
 def run(
-    spark: SparkSession, workload: Workload, backend: Backend, inputs: Inputs, log: Path
+    spark: SparkSession, workload: Workload, backend: Backend, inputs: Inputs, log: Path | str
 ) -> Run:
     """Start or resume the query on its query log and let it read all there is."""
     batches: dict[int, list[str]] = {}
@@ -118,7 +118,7 @@ def _start(
     workload: Workload,
     backend: Backend,
     inputs: Inputs,
-    log: Path,
+    log: Path | str,
     sink: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     session = spark.newSession()

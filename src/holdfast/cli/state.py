@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast import querylog
 from holdfast.cli import columns
 from holdfast.cli.export import write_one_parquet
+from holdfast.cli.late_spark import FOR_SHORT_RUNS, LateSpark, first_line, quiet_loggers
 from holdfast.cli.terminal import spinner
 from holdfast.errors import QueryLogError, UsageError
 from holdfast.querylog.log import open_log
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DEFAULT_LIMIT = 20
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_ABOUT_FILES = ("CANNOT_LOAD_STATE_STORE", "STDS_", "FAILED_READ", "STATE_STORE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Exported:
 def fetch_rows(request: StateRequest, as_json: bool) -> StateRows:
     """The first rows that fit the request."""
     limit = request.limit or _DEFAULT_LIMIT
-    with _opened(request) as (uri, batch, found):
+    with _opened(request, FOR_SHORT_RUNS) as (uri, batch, found):
         shown = columns.flattened(found)
         wanted = (
             [columns.as_json(found)]
@@ -94,7 +94,7 @@ def fetch_rows(request: StateRequest, as_json: bool) -> StateRows:
 
 def export_rows(request: StateRequest, file: str) -> Exported:
     """All rows that fit the request, as one Parquet file."""
-    with write_one_parquet(file) as target, _opened(request) as (uri, batch, found):
+    with write_one_parquet(file) as target, _opened(request, "") as (uri, batch, found):
         rows = found if request.limit is None else found.limit(request.limit)
         rows.coalesce(1).write.parquet(str(target.directory))
     return Exported(
@@ -103,14 +103,14 @@ def export_rows(request: StateRequest, file: str) -> Exported:
 
 
 @contextmanager
-def _opened(request: StateRequest) -> Iterator[tuple[str, int, DataFrame]]:
+def _opened(request: StateRequest, java_options: str) -> Iterator[tuple[str, int, DataFrame]]:
     """Location, batch and rows; what Spark raises inside becomes an error of ours."""
     log = open_log(request.directory)
     batch = newest_batch(log) if request.batch is None else request.batch
-    late = _LateSpark(_start_spark)
-    try:
+    spark = LateSpark(java_options)
+    with quiet_loggers(), _spark_failures(request):
         read = querylog.read_state(
-            cast("SparkSession", late),
+            cast("SparkSession", spark),
             request.directory,
             operator=request.operator,
             store=request.store,
@@ -118,96 +118,41 @@ def _opened(request: StateRequest) -> Iterator[tuple[str, int, DataFrame]]:
             batch=batch,
         )
         found = columns.with_distinct_fields(read)
-        with spinner("Reading state"), _quiet_loggers(), _spark_errors(request, found):
-            yield (
-                log.storage.uri,
-                batch,
-                found if request.where is None else found.where(request.where),
-            )
-    finally:
-        late.stop()
-
-
-class _LateSpark:
-    """Stands in for a session and starts Spark when the first one is asked for.
-
-    ``read_state`` asks after it has checked the request. So a wrong operator or batch is told at
-    once, not after the seconds that Spark takes to start.
-    """
-
-    def __init__(self, start: Callable[[], tuple[SparkSession, bool]]) -> None:
-        self._start = start
-        self._own: SparkSession | None = None
-
-    def newSession(self) -> SparkSession:  # noqa: N802  Spark's name
-        """A session of a Spark that runs from now on."""
-        session, is_own = self._start()
-        self._own = session if is_own else None
-        return session.newSession()
-
-    def stop(self) -> None:
-        """Stop Spark if it was started here."""
-        if self._own is not None:
-            self._own.stop()
-
-
-def _start_spark() -> tuple[SparkSession, bool]:
-    from holdfast.spark.session import active_session, local_session
-
-    if (active := active_session()) is not None:
-        return active, False
-    with spinner("Starting Spark"):
-        session = local_session("holdfast log state", **{"spark.sql.session.timeZone": "UTC"})
-    if not os.environ.get("HOLDFAST_DEBUG"):
-        # Whatever fails is raised too; Spark would print it with the stacks of Java's threads.
-        session.sparkContext.setLogLevel("OFF")
-    return session, True
+        with spinner("Reading state"), _condition_failures(request, found):
+            chosen = found if request.where is None else found.where(request.where)
+            yield log.storage.uri, batch, chosen
+    # Not after an interruption, when the connection to Java may be in the middle of an answer.
+    # Java ends by itself when this process does.
+    spark.stop()
 
 
 @contextmanager
-def _quiet_loggers() -> Iterator[None]:
-    """What PySpark logs when it raises is said by the error, in one line instead of a hundred."""
-    from pyspark.logger import PySparkLogger
-
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.disabled = True
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.disabled = False
-
-
-@contextmanager
-def _spark_errors(request: StateRequest, found: DataFrame) -> Iterator[None]:
+def _spark_failures(request: StateRequest) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        reason = _reason(error)
-        if request.where is not None and not _is_about_files(error):
-            raise UsageError(
-                f"--where cannot be evaluated: {reason}",
-                hint=f"Columns: {', '.join(columns.flattened(found))}.",
-                where=request.where,
-            ) from error
         raise QueryLogError(
-            f"Spark cannot read the state: {reason}",
+            f"Spark cannot read the state: {first_line(error)}",
             hint="See what `holdfast log verify` says. If a query is running, use a newer batch: "
             "Spark may have cleaned this one up.",
             path=request.directory,
         ) from error
 
 
-def _is_about_files(error: Any) -> bool:
-    return str(error.getCondition() or "").startswith(
-        ("CANNOT_LOAD_STATE_STORE", "STDS_", "FAILED_READ")
-    )
+@contextmanager
+def _condition_failures(request: StateRequest, found: DataFrame) -> Iterator[None]:
+    from pyspark.errors import PySparkException
 
-
-def _reason(error: Exception) -> str:
-    """Spark's first line, without the dump of the query below it."""
-    text = str(error).strip().partition("\n")[0]
-    return text.partition(" SQLSTATE:")[0].rstrip(" .;")
+    try:
+        yield
+    except PySparkException as error:
+        about_files = str(error.getCondition() or "").startswith(_ABOUT_FILES)
+        if request.where is None or about_files:
+            raise
+        raise UsageError(
+            f"--where cannot be evaluated: {first_line(error)}",
+            hint=f"Columns: {', '.join(columns.flattened(found))}.",
+            where=request.where,
+        ) from error

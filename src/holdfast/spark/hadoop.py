@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from holdfast.errors import EnvironmentProblem, FileMissing, StorageError, UsageError
-from holdfast.spark.jvm_errors import explained
+from holdfast.spark.jvm_errors import explained, name_is_taken
 from holdfast.spark.session import local_session
 
 _CHUNK = 8 << 20
@@ -30,8 +30,7 @@ class Status(NamedTuple):
 class HadoopFiles:
     """The file system that is responsible for one URI. Paths are full URIs.
 
-    What is not there raises ``FileMissing``, a name that is taken raises ``FileExistsError``, and
-    whatever else goes wrong raises ``StorageError``.
+    What is not there raises ``FileMissing``; whatever else goes wrong raises ``StorageError``.
     """
 
     def __init__(self, uri: str) -> None:
@@ -45,10 +44,14 @@ class HadoopFiles:
         self._gateway: Any = spark.sparkContext._gateway
         self._hadoop: Any = spark._jvm.org.apache.hadoop
         self._conf: Any = spark._jsc.hadoopConfiguration()
-        self._path: Callable[[str], Any] = self._hadoop.fs.Path
+        self._java_path: Callable[[str], Any] = self._hadoop.fs.Path
         with explained("open", uri):
             self._fs: Any = self._path(uri).getFileSystem(self._conf)
             self.uri: str = self._fs.makeQualified(self._path(uri)).toString()
+
+    def _path(self, uri: str) -> Any:
+        # Hadoop finds hdfs://host:port invalid; to a path, a slash at the end means nothing.
+        return self._java_path(f"{uri}/")
 
     def files_below(self, directory: str) -> Iterator[Status]:
         """Every file below a directory; nothing if that is not there or is a file."""
@@ -163,11 +166,17 @@ class HadoopFiles:
             None,
         )
 
-    def rename_new(self, path: str, to: str) -> None:
-        """Give a file or directory a name that must not be taken, in one step."""
+    def rename_new(self, path: str, to: str) -> bool:
+        """Give a file or directory a name, in one step; ``False`` if the name is taken."""
         # FileSystem.rename would move a directory *into* one that exists.
-        with explained("create", to):
-            self._context.rename(self._path(path), self._path(to), self._no_options)
+        try:
+            with explained("create", to):
+                self._context.rename(self._path(path), self._path(to), self._no_options)
+        except StorageError as error:
+            if name_is_taken(error):
+                return False
+            raise
+        return True
 
     def delete(self, path: str) -> None:
         """Remove a file, or a directory with all that is in it; nothing if it is not there."""

@@ -23,7 +23,7 @@ _HINTS = {
 
 @contextmanager
 def explained(doing: str, path: str) -> Iterator[None]:
-    """Turn a Java exception into ``FileMissing``, ``FileExistsError`` or ``StorageError``."""
+    """Turn a Java exception into ``FileMissing``, ``UsageError`` or ``StorageError``."""
     try:
         yield
     except Py4JJavaError as error:
@@ -32,14 +32,18 @@ def explained(doing: str, path: str) -> Iterator[None]:
         raise StorageError(f"cannot {doing}: {_brief(str(error))}", path=path) from error
 
 
+def name_is_taken(error: StorageError) -> bool:
+    """Whether the Java exception behind an error says that a file or directory is there."""
+    cause = error.__cause__
+    return isinstance(cause, Py4JJavaError) and _kind(cause) in _TAKEN
+
+
 def _translated(error: Py4JJavaError, doing: str, path: str) -> Exception:
-    kind = error.java_exception.getClass().getSimpleName()
+    kind = _kind(error)
     reason = _brief(error.java_exception.getMessage() or kind)
     # HDFS speaks of access when a part of the path is a file.
     if kind in _NOT_THERE or reason.endswith("(is not a directory)"):
         return FileMissing("there is no such file", path=path)
-    if kind in _TAKEN:
-        return FileExistsError(path)
     if kind == "UnsupportedFileSystemException":
         return UsageError(
             f"Spark knows no such file system: {reason}",
@@ -47,6 +51,10 @@ def _translated(error: Py4JJavaError, doing: str, path: str) -> Exception:
             path=path,
         )
     return StorageError(f"cannot {doing}: {reason}", hint=_HINTS.get(kind), path=path)
+
+
+def _kind(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getClass().getSimpleName())
 
 
 def _brief(text: str) -> str:

@@ -53,14 +53,12 @@ class HadoopStorage:
         temporary = f"{final.rpartition('/')[0]}/{temporary_name()}"
         try:
             self.files.create(temporary, [data])
-            self.files.rename_new(temporary, final)
-        except FileExistsError:
-            if not self._has(path, data):
+            if not self.files.rename_new(temporary, final) and not self._has(path, data):
                 raise AlreadyPublished(
                     "the file exists with other contents",
                     hint="Two processes may be writing here. Stop one of them.",
                     path=final,
-                ) from None
+                )
         finally:
             self.files.delete(temporary)
 

@@ -68,10 +68,8 @@ class HadoopTree:
                 raise UsageError(
                     "the tree has no seal yet", hint=f"Write {self._seal} into it first."
                 )
-            self._files.rename_new(self._staging, self._target)
-        except FileExistsError as error:
-            self.discard()
-            raise self._exists() from error
+            if not self._files.rename_new(self._staging, self._target):
+                raise self._exists()
         except BaseException:
             self.discard()
             raise

@@ -25,8 +25,8 @@ class Storage(Protocol):
     2. Publishing the same bytes again does nothing. Other bytes raise ``AlreadyPublished``, also
        when two processes publish at the same moment: one wins, the other is told.
     3. What ``publish`` returned from is in every later ``list`` and survives a power cut.
-    4. ``list`` is recursive, sorted by path, and empty for a path that does not exist. It never
-       shows a file that is still being written by ``publish``.
+    4. ``list`` is recursive, sorted by path, and empty for a path that does not exist or is a
+       file. It never shows what is still being written by ``publish``.
     5. A file that is not there raises ``FileMissing``; whatever else goes wrong raises
        ``StorageError``. Both carry the full location as ``path``.
     6. ``delete`` of a file that is not there does nothing.
@@ -68,10 +68,13 @@ class Tree(Protocol):
        the file system cannot move a directory at once (object stores), the file named ``seal`` is
        written last, so that "no tree" means "no seal": a reader that asks for it is never fooled.
     3. ``publish`` returns when the tree would survive a power cut.
-    4. ``discard`` removes everything that was written; so does the next tree begun for the same
-       target, if the process that wrote it is dead.
+    4. ``discard`` removes everything that was written, and so does a ``publish`` that fails. So
+       does the next tree begun for the same target, if the process that wrote it is dead and that
+       can be known; else it goes on beside what is hidden, or refuses and says what to delete.
     5. ``write``, ``copy`` and ``link`` may be called from several threads.
-    6. A copied or linked file has exactly the bytes of its source, or the call raises.
+    6. A copied or linked file has exactly the bytes of its source, or the call raises and the
+       file is not in the tree.
+    7. A tree without its ``seal`` is not published: ``UsageError``.
     """
 
     def write(self, path: str, data: bytes) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.errors import AlreadyPublished, UsageError
+from holdfast.errors import AlreadyPublished, StorageError, UsageError
 from holdfast.storage import disk
 from holdfast.storage.interface import FileInfo
 from holdfast.storage.names import checked, is_unfinished, scheme_of, temporary_name
@@ -74,6 +75,14 @@ class LocalStorage:
                     hint="Two processes may be writing here. Stop one of them.",
                     path=str(final),
                 ) from None
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            raise StorageError(
+                "this file system has no hard links",
+                hint="Files cannot be published safely here. Choose another disk.",
+                path=str(final),
+            ) from error
 
     def delete(self, path: str) -> None:
         """Remove a file."""

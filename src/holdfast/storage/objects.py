@@ -72,6 +72,7 @@ class ObjectStorage:
                 one["last_modified"].timestamp(),
             )
             for one in found
+            if one["path"].startswith(prefix)  # not so for a marker of the prefix itself
         ]
         return sorted(_without_markers(files, path), key=lambda file: file.path)
 

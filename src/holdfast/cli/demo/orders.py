@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FILES = 12
+FILES = 10
 _ORDERS_PER_FILE = 2_000
 _CUSTOMERS = 40
 _SEED = 7

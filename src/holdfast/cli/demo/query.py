@@ -13,9 +13,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
 
+from holdfast.cli.late_spark import FOR_SHORT_RUNS
 from holdfast.spark.session import local_session
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Java does not heed TMPDIR, and leaves libraries behind when it is killed.
+_TEMPORARY_FILES = f"-Djava.io.tmpdir={tempfile.gettempdir()}"
 
 
 def run(source: Path, query_log: Path, results: Path) -> None:
@@ -25,8 +28,7 @@ def run(source: Path, query_log: Path, results: Path) -> None:
         **{
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
-            # Java does not heed TMPDIR, and leaves libraries behind when it is killed.
-            "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+            "spark.driver.defaultJavaOptions": f"{FOR_SHORT_RUNS} {_TEMPORARY_FILES}",
         },
     )
     query = (

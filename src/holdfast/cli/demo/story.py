@@ -19,8 +19,8 @@ from holdfast.cli.tables import table
 from holdfast.cli.terminal import out, prose, spinner
 from holdfast.errors import DestinationExists, EnvironmentProblem
 
-_KILL_FROM = 6
-_GO_BACK_TO = 3
+_KILL_FROM = 5
+_GO_BACK_TO = 2
 _GLANCE_SECONDS = 0.005
 
 
@@ -78,7 +78,7 @@ class _Story:
         copied = f"orders-at-{_GO_BACK_TO}"
         self._type("log", "copy", "orders", copied, "--batch", str(_GO_BACK_TO))
         self._say("What did the query know at that time? Its state, as rows:")
-        self._type("log", "state", copied, "--where", "value.count > 215")
+        self._type("log", "state", copied, "--where", "value.count > 165")
         self._say("5. The same query, unchanged, resumes from the copy and writes its results.")
         resumed = self._start_query(copied, "results")
         with spinner("Waiting for both queries"):
