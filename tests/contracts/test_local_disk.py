@@ -16,7 +16,7 @@ from holdfast.errors import DestinationExists, FileMissing, StorageError
 from holdfast.storage import Storage, Tree, create_tree, open_storage
 from holdfast.storage.names import staging_name
 from holdfast.testing.interruption import kill_at
-from holdfast.testing.storage import contents
+from holdfast.testing.storage_work import contents
 from tests.services.processes import missing
 
 SEAL = "seal"

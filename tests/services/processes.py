@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,27 +50,32 @@ def listens(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
+# Runs the server and kills it when its own input ends: when the tests say so, and also when the
+# test process is killed and can say nothing any more.
+_KEEPER = """
+import os, signal, subprocess, sys, threading
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+threading.Thread(target=lambda: os._exit(server.wait() or 1), daemon=True).start()
+sys.stdin.read()
+os.killpg(0, signal.SIGKILL)
+"""
+
+
 @contextmanager
 def running(command: list[str], log: Path, ready: Callable[[], bool]) -> Iterator[None]:
     """A server process, in a process group of its own that dies with this context."""
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            command,
+        keeper = subprocess.Popen(
+            [sys.executable, "-c", _KEEPER, *command],
+            stdin=subprocess.PIPE,
             stdout=out,
             stderr=out,
-            stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
     try:
-        wait_until(lambda: process.poll() is not None or ready(), f"{command[0]} is up, see {log}")
-        if process.poll() is not None:
+        wait_until(lambda: keeper.poll() is not None or ready(), f"{command[0]} is up, see {log}")
+        if keeper.poll() is not None:
             raise RuntimeError(f"{command[0]} ended at once:\n{log.read_text()[-2000:]}")
         yield
     finally:
-        _stop(process)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # its data is thrown away: no need to be gentle
-    process.wait()
+        keeper.communicate()  # ends its input; the data is thrown away: no need to be gentle

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from holdfast import __version__
-from holdfast.cli import demo, log, signals
+from holdfast.cli import demo, log
 from holdfast.cli.terminal import tolerate_any_character
 
 _HELP = """\
@@ -67,9 +67,8 @@ def root(
     """Say what every command shares."""
 
 
-def main() -> NoReturn:
+def run() -> NoReturn:
     """Run the command line of this process."""
     tolerate_any_character()
-    with signals.raised_as_exceptions():
-        app(prog_name="holdfast")
-    sys.exit(0)
+    app(prog_name="holdfast")
+    sys.exit()

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from holdfast.cli.signals import Terminated
+from holdfast.cli.signals import Terminated, exit_status, reason
 from holdfast.cli.terminal import Terminal
 from holdfast.errors import (
     EnvironmentProblem,
@@ -34,7 +34,6 @@ class ExitCode(IntEnum):
     REFUSED = 3
     ENVIRONMENT = 4
     BUG = 70
-    INTERRUPTED = 130
     BROKEN_PIPE = 141
 
 
@@ -79,13 +78,9 @@ def _tell(error: BaseException, terminal: Terminal) -> int:
             terminal.error(error.to_dict(), str(error))
             _print_traceback(error)
             return exit_code(error)
-        case KeyboardInterrupt():
-            terminal.error(_plain("INTERRUPTED", "stopped by Ctrl-C"), "stopped by Ctrl-C")
-            return ExitCode.INTERRUPTED
-        case Terminated():
-            text = f"stopped by {error}"
-            terminal.error(_plain("TERMINATED", text), text)
-            return 128 + error.number
+        case KeyboardInterrupt() | Terminated():
+            terminal.error(_plain("INTERRUPTED", reason(error)), reason(error))
+            return exit_status(error)
         case _:
             _tell_bug(error, terminal)
             return ExitCode.BUG

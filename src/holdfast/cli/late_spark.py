@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.terminal import spinner
@@ -43,25 +48,66 @@ class LateSpark:
     def _start(self) -> SparkSession:
         from pyspark.errors import PySparkException
 
+        if not _debugging():
+            # What it would log is raised too, and told in one line.
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        try:
+            session = _in_thread(self._local_session)
+        except PySparkException as error:
+            raise EnvironmentProblem(f"Spark does not start: {first_line(error)}") from error
+        except BaseException:
+            _end_children()
+            raise
+        if not _debugging():
+            # Spark would print failures with the stacks of Java's threads.
+            session.sparkContext.setLogLevel("OFF")
+        return session
+
+    def _local_session(self) -> SparkSession:
         from holdfast.spark.session import local_session
 
         conf = {
             "spark.sql.session.timeZone": "UTC",
             "spark.driver.defaultJavaOptions": self._java_options,
         }
-        try:
-            session = local_session("holdfast log state", **conf)
-        except PySparkException as error:
-            raise EnvironmentProblem(f"Spark does not start: {first_line(error)}") from error
-        if not os.environ.get("HOLDFAST_DEBUG"):
-            # Whatever fails is raised too; Spark would print it with the stacks of Java's threads.
-            session.sparkContext.setLogLevel("OFF")
-        return session
+        return local_session("holdfast log state", **conf)
 
     def stop(self) -> None:
         """Stop Spark if it was started here."""
         if self._own is not None:
             self._own.stop()
+
+
+def _debugging() -> bool:
+    return bool(os.environ.get("HOLDFAST_DEBUG"))
+
+
+def _in_thread(start: Callable[[], SparkSession]) -> SparkSession:
+    """Start Spark outside the main thread.
+
+    In it PySpark would replace our handler of Ctrl-C by one that talks to Java, in the middle of
+    whatever is being said. And an interruption need not wait for Java to be ready.
+    """
+    started: Future[SparkSession] = Future()
+
+    def work() -> None:
+        try:
+            started.set_result(start())
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=work, name="holdfast-spark", daemon=True).start()
+    return started.result()
+
+
+def _end_children() -> None:
+    """End the Java that PySpark was starting: without its parent it would run forever."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name, in brackets, may hold spaces; the state and the parent follow it.
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                os.kill(int(status.parent.name), signal.SIGKILL)
 
 
 @contextmanager

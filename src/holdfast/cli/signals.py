@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -31,9 +32,23 @@ def raised_as_exceptions() -> Iterator[None]:
         signal.signal(number, lambda n, _: _raise(n, handled))
     try:
         yield
+    except (KeyboardInterrupt, Terminated) as error:
+        # Commands tell it themselves; this one came between them.
+        sys.stderr.write(f"error: {reason(error)}\n")
+        sys.exit(exit_status(error))
     finally:
         for number in handled:
             signal.signal(number, before[number])
+
+
+def reason(error: KeyboardInterrupt | Terminated) -> str:
+    """What happened, for people."""
+    return "stopped by Ctrl-C" if isinstance(error, KeyboardInterrupt) else f"stopped by {error}"
+
+
+def exit_status(error: KeyboardInterrupt | Terminated) -> int:
+    """The exit code that a shell gives to a process that the signal ended."""
+    return 128 + (signal.SIGINT if isinstance(error, KeyboardInterrupt) else error.number)
 
 
 def _raise(number: int, handled: list[signal.Signals]) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 TIMERS = "timers"
 _JOIN = "symmetricHashJoin"
 _JOIN_SIDES = ("left", "right")
+# Spark's reader takes these names also where newer state formats keep all four in one store.
+_JOIN_STORES = tuple(
+    f"{side}-{store}" for side in _JOIN_SIDES for store in ("keyToNumValues", "keyWithIndexToValue")
+)
 _FORMAT_SETTING = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
@@ -87,16 +91,20 @@ def _operator(log: QueryLog, number: int, batch: int) -> Operator:
 
 
 def _store_options(operator: Operator, number: int, store: str | None) -> dict[str, str]:
-    is_join = operator.name == _JOIN
-    if is_join and store in _JOIN_SIDES:
+    if operator.name != _JOIN:
+        if store in (None, DEFAULT_STORE):
+            return {}
+        raise _wrong_store(store, operator.stores, number)
+    if store in _JOIN_SIDES:
         return {"joinSide": str(store)}
-    if store is None and not is_join:
-        return {}
-    if store in operator.stores:
-        return {} if store == DEFAULT_STORE else {"storeName": str(store)}
-    choices = [*(_JOIN_SIDES if is_join else ()), *operator.stores]
+    if store in _JOIN_STORES:
+        return {"storeName": str(store)}
+    raise _wrong_store(store, (*_JOIN_SIDES, *_JOIN_STORES), number)
+
+
+def _wrong_store(store: str | None, choices: tuple[str, ...], number: int) -> UsageError:
     what = "say which side of the join" if store is None else f"there is no store {store!r}"
-    raise UsageError(what, hint=f"Choose one of: {', '.join(choices)}.", operator=number)
+    return UsageError(what, hint=f"Choose one of: {', '.join(choices)}.", operator=number)
 
 
 def _variable_options(

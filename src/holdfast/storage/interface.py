@@ -60,7 +60,7 @@ class Storage(Protocol):
 class Tree(Protocol):
     """A directory that is being built and is not there until ``publish``.
 
-    Rules for every implementation, checked by ``holdfast.testing.storage``:
+    Rules for every implementation, checked by ``holdfast.testing.storage_tree``:
 
     1. The target must not exist: ``DestinationExists`` when the tree is begun and, if it has
        appeared since, when it is published.

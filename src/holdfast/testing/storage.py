@@ -16,17 +16,15 @@ Subclass in a test file, say how to open your storage and give a place where not
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
 from holdfast.errors import AlreadyPublished, FileMissing, UsageError
-from holdfast.storage import FileInfo, Storage, open_storage
+from holdfast.storage import Storage, open_storage
 from holdfast.testing.interruption import kill_at_every_step, overtake_at_every_step, race
-
-Open = Callable[[str], Storage]
+from holdfast.testing.storage_work import Open, own_bytes, publish_common, publish_own, publishing
 
 ODD_NAMES = ["a b", "per%20cent", "x=1/part", "ümlaut", "plus+", "#1", "~x", ".hidden", "_meta"]
 
@@ -195,42 +193,3 @@ class StorageContract:
         with pytest.raises(UsageError):
             storage.read(path)
         assert storage.list() == []
-
-
-def publishing(open_: Open, location: str, data: bytes) -> Callable[[], str]:
-    """Get ready to publish ``dir/file`` in a process of its own."""
-    return partial(publish, open_(location), "dir/file", data)
-
-
-def publish(storage: Storage, path: str, data: bytes) -> str:
-    """Publish, and say how it went."""
-    try:
-        storage.publish(path, data)
-    except AlreadyPublished:
-        return "lost"
-    return "won"
-
-
-def publish_own(open_: Open, location: str, racer: int, number: int) -> str:
-    """Publish bytes that no other racer has."""
-    return publish(open_(location), f"round-{number}", own_bytes(racer))
-
-
-def publish_common(open_: Open, location: str, _racer: int, number: int) -> str:
-    """Publish bytes that all racers have."""
-    return publish(open_(location), f"round-{number}", b"common" * 1000)
-
-
-def own_bytes(racer: int) -> bytes:
-    """Long enough that a mixture would show."""
-    return b"%d" % racer * 50_000
-
-
-def contents(storage: Storage) -> dict[str, bytes]:
-    """Every file with its bytes."""
-    return {file.path: storage.read(file.path) for file in storage.list()}
-
-
-def exactly(storage: Storage) -> list[tuple[FileInfo, bytes]]:
-    """Every file with size, time of change and bytes, to tell whether anything was touched."""
-    return [(file, storage.read(file.path)) for file in storage.list()]

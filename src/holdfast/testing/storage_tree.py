@@ -16,13 +16,21 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import DestinationExists, FileMissing, StorageError, UsageError
-from holdfast.storage import Storage, Tree, create_tree, open_storage
+from holdfast.storage import Storage, create_tree, open_storage
 from holdfast.testing.interruption import kill_at_every_step, overtake_at_every_step, race
-from holdfast.testing.storage import Open, contents, exactly
+from holdfast.testing.storage_work import (
+    SEAL,
+    Create,
+    Open,
+    build_own,
+    building_copy,
+    building_own,
+    contents,
+    copy_all,
+    exactly,
+    own_files,
+)
 
-Create = Callable[[str, str], Tree]
-
-SEAL = "whole.json"
 FILES = {"1.txt": b"one", "deep/er/2.txt": b"two" * 50_000, "empty": b""}
 
 
@@ -251,44 +259,3 @@ class TreeContract:
         with pytest.raises(UsageError):
             tree.copy(source, "1.txt", "/tmp/file")
         tree.discard()
-
-
-def building_copy(create: Create, open_: Open, source: str, target: str) -> Callable[[], None]:
-    """Get ready to copy a whole storage, in a process of its own."""
-    return partial(copy_all, create, open_(source), target)
-
-
-def copy_all(create: Create, source: Storage, target: str) -> None:
-    """Copy a whole storage."""
-    tree = create(target, SEAL)
-    for file in source.list():
-        tree.copy(source, file.path, file.path)
-    tree.write(SEAL, b"{}")
-    tree.publish()
-
-
-def building_own(create: Create, target: str, builder: int) -> Callable[[], str]:
-    """Get ready to build a tree that no other builder builds."""
-    return partial(build, create, target, own_files(builder))
-
-
-def build(create: Create, target: str, files: dict[str, bytes]) -> str:
-    """Build a tree, and say how it went."""
-    try:
-        tree = create(target, SEAL)
-        for path, data in files.items():
-            tree.write(path, data)
-        tree.publish()
-    except DestinationExists:
-        return "lost"
-    return "won"
-
-
-def build_own(create: Create, location: str, racer: int, number: int) -> str:
-    """Build this round's tree."""
-    return build(create, f"{location}/{number}", own_files(racer))
-
-
-def own_files(racer: int) -> dict[str, bytes]:
-    """A common name, a name of its own and the seal, all with the racer's number inside."""
-    return dict.fromkeys((SEAL, "common/file", f"own/{racer}"), b"%d" % racer)
