@@ -1,0 +1,1 @@
+"""Measurements, each against the obvious alternative, in one run on one machine."""

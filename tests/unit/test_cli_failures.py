@@ -15,7 +15,7 @@ import typer
 
 from holdfast import errors
 from holdfast.cli.failures import ExitCode, exit_code, guarded
-from holdfast.cli.signals import Terminated, raised_as_exceptions
+from holdfast.cli.signals import Interrupted, raised_as_exceptions
 from tests.unit.test_cli import make_log
 
 COMMAND = [sys.executable, "-m", "holdfast.cli"]
@@ -60,8 +60,9 @@ def test_debug_shows_the_traceback(
 
 def test_interruptions_have_the_exit_codes_of_the_shell() -> None:
     assert ended_by(KeyboardInterrupt()) == 130
-    assert ended_by(Terminated(signal.SIGTERM)) == 143
-    assert ended_by(Terminated(signal.SIGHUP)) == 129
+    assert ended_by(Interrupted(signal.SIGINT)) == 130
+    assert ended_by(Interrupted(signal.SIGTERM)) == 143
+    assert ended_by(Interrupted(signal.SIGHUP)) == 129
 
 
 def test_only_the_first_signal_raises() -> None:
@@ -70,9 +71,9 @@ def test_only_the_first_signal_raises() -> None:
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
             try:
                 os.kill(os.getpid(), number)
-            except (Terminated, KeyboardInterrupt) as error:
+            except Interrupted as error:
                 raised.append(error)
-    assert [type(error) for error in raised] == [Terminated]
+    assert [error.number for error in raised] == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from holdfast.cli.signals import Terminated, exit_status, reason
+from holdfast.cli.signals import Interrupted
 from holdfast.cli.terminal import Terminal
 from holdfast.errors import (
     EnvironmentProblem,
@@ -78,9 +79,11 @@ def _tell(error: BaseException, terminal: Terminal) -> int:
             terminal.error(error.to_dict(), str(error))
             _print_traceback(error)
             return exit_code(error)
-        case KeyboardInterrupt() | Terminated():
-            terminal.error(_plain("INTERRUPTED", reason(error)), reason(error))
-            return exit_status(error)
+        case KeyboardInterrupt():
+            return _tell(Interrupted(signal.SIGINT), terminal)
+        case Interrupted():
+            terminal.error(_plain("INTERRUPTED", str(error)), str(error))
+            return error.exit_code
         case _:
             _tell_bug(error, terminal)
             return ExitCode.BUG

@@ -6,10 +6,12 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from holdfast.cli.terminal import spinner
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 FOR_SHORT_RUNS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a Java that lives for seconds: its second compiler would use more time than it saves."""
 
+_GRACE_SECONDS = 10.0
+_GLANCE_SECONDS = 0.01
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -56,7 +60,8 @@ class LateSpark:
         except PySparkException as error:
             raise EnvironmentProblem(f"Spark does not start: {first_line(error)}") from error
         except BaseException:
-            _end_children()
+            # Without its parent it would run forever, and asked politely it would print stacks.
+            _end_java(signal.SIGKILL)
             raise
         if not _debugging():
             # Spark would print failures with the stacks of Java's threads.
@@ -72,10 +77,24 @@ class LateSpark:
         }
         return local_session("holdfast log state", **conf)
 
-    def stop(self) -> None:
+    def __enter__(self) -> LateSpark:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Stop Spark if it was started here."""
-        if self._own is not None:
+        if self._own is None:
+            return
+        if error is None or isinstance(error, Exception):
             self._own.stop()
+        else:
+            # Interrupted in the middle of what was being said to Java, so nothing more can be said.
+            # It would go on writing while others clean up behind it.
+            _end_java(signal.SIGTERM)
 
 
 def _debugging() -> bool:
@@ -100,14 +119,25 @@ def _in_thread(start: Callable[[], SparkSession]) -> SparkSession:
     return started.result()
 
 
-def _end_children() -> None:
-    """End the Java that PySpark was starting: without its parent it would run forever."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
+def _end_java(number: signal.Signals) -> None:
+    """End the Java that PySpark has started, the only child of this process, and wait for it."""
+    for child in _children():
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, number)
+            deadline = time.monotonic() + _GRACE_SECONDS
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                if time.monotonic() > deadline:
+                    os.kill(child, signal.SIGKILL)
+                time.sleep(_GLANCE_SECONDS)
+
+
+def _children() -> Iterator[int]:
+    for status in Path("/proc").glob("[0-9]*/stat"):  # Linux only
         with suppress(OSError):
             # The name, in brackets, may hold spaces; the state and the parent follow it.
             parent = int(status.read_text().rpartition(")")[2].split()[1])
             if parent == os.getpid():
-                os.kill(int(status.parent.name), signal.SIGKILL)
+                yield int(status.parent.name)
 
 
 @contextmanager

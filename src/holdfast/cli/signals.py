@@ -11,12 +11,21 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Terminated(BaseException):
-    """Somebody asked this process to end, other than by Ctrl-C."""
+class Interrupted(BaseException):
+    """Somebody asked this process to end.
+
+    Also by Ctrl-C: libraries that know ``KeyboardInterrupt`` print it, py4j among them.
+    """
 
     def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        super().__init__(f"stopped by {name}")
         self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell reports of a process that the signal ended."""
+        return 128 + self.number
 
 
 @contextmanager
@@ -32,31 +41,19 @@ def raised_as_exceptions() -> Iterator[None]:
         signal.signal(number, lambda n, _: _raise(n, handled))
     try:
         yield
-    except (KeyboardInterrupt, Terminated) as error:
+    except Interrupted as error:
         # Commands tell it themselves; this one came between them.
-        sys.stderr.write(f"error: {reason(error)}\n")
-        sys.exit(exit_status(error))
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
     finally:
         for number in handled:
             signal.signal(number, before[number])
 
 
-def reason(error: KeyboardInterrupt | Terminated) -> str:
-    """What happened, for people."""
-    return "stopped by Ctrl-C" if isinstance(error, KeyboardInterrupt) else f"stopped by {error}"
-
-
-def exit_status(error: KeyboardInterrupt | Terminated) -> int:
-    """The exit code that a shell gives to a process that the signal ended."""
-    return 128 + (signal.SIGINT if isinstance(error, KeyboardInterrupt) else error.number)
-
-
 def _raise(number: int, handled: list[signal.Signals]) -> None:
     for each in handled:
         signal.signal(each, _ignore)
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise Terminated(number)
+    raise Interrupted(number)
 
 
 # A Python function and not SIG_IGN, which child processes would inherit.

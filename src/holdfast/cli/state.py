@@ -107,8 +107,7 @@ def _opened(request: StateRequest, java_options: str) -> Iterator[tuple[str, int
     """Location, batch and rows; what Spark raises inside becomes an error of ours."""
     log = open_log(request.directory)
     batch = newest_batch(log) if request.batch is None else request.batch
-    spark = LateSpark(java_options)
-    with quiet_loggers(), _spark_failures(request):
+    with quiet_loggers(), _spark_failures(request), LateSpark(java_options) as spark:
         read = querylog.read_state(
             cast("SparkSession", spark),
             request.directory,
@@ -121,9 +120,6 @@ def _opened(request: StateRequest, java_options: str) -> Iterator[tuple[str, int
         with spinner("Reading state"), _condition_failures(request, found):
             chosen = found if request.where is None else found.where(request.where)
             yield log.storage.uri, batch, chosen
-    # Not after an interruption, when the connection to Java may be in the middle of an answer.
-    # Java ends by itself when this process does.
-    spark.stop()
 
 
 @contextmanager

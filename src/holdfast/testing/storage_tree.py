@@ -135,8 +135,8 @@ class TreeContract:
     def test_1_a_builder_that_is_overtaken_at_any_step_wins_or_is_told(
         self, target: str, location: str
     ) -> None:
-        slow = partial(building_own, self.create, target, 1)
-        fast = building_own(self.create, target, 2)
+        slow = partial(building_own, self.create, self.open, target, 1)
+        fast = building_own(self.create, self.open, target, 2)
         for step, there, here in overtake_at_every_step(slow, fast, self.stride):
             assert {there, here} == {"won", "lost"}, f"at step {step}"
             winner = 1 if there == "won" else 2

@@ -67,8 +67,9 @@ def copy_all(create: Create, source: Storage, target: str) -> None:
     tree.publish()
 
 
-def building_own(create: Create, target: str, builder: int) -> Callable[[], str]:
+def building_own(create: Create, open_: Open, target: str, builder: int) -> Callable[[], str]:
     """Get ready to build a tree that no other builder builds."""
+    open_(target)  # what is slow to start for the first time is started
     return partial(build, create, target, own_files(builder))
 
 
