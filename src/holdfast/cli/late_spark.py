@@ -25,7 +25,6 @@ FOR_SHORT_RUNS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _GRACE_SECONDS = 10.0
 _GLANCE_SECONDS = 0.01
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class LateSpark:
@@ -52,9 +51,6 @@ class LateSpark:
     def _start(self) -> SparkSession:
         from pyspark.errors import PySparkException
 
-        if not _debugging():
-            # What it would log is raised too, and told in one line.
-            logging.getLogger("py4j").setLevel(logging.CRITICAL)
         try:
             session = _in_thread(self._local_session)
         except PySparkException as error:
@@ -141,18 +137,15 @@ def _children() -> Iterator[int]:
 
 
 @contextmanager
-def quiet_loggers() -> Iterator[None]:
-    """What PySpark logs when it raises is said by the error, in one line instead of a hundred."""
-    from pyspark.logger import PySparkLogger
-
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.disabled = True
+def quiet_logging() -> Iterator[None]:
+    """What PySpark and py4j log is raised too, and told in one line instead of a hundred."""
+    before = logging.root.manager.disable
+    if not _debugging():
+        logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        for logger in loggers:
-            logger.disabled = False
+        logging.disable(before)
 
 
 def first_line(error: Exception) -> str:

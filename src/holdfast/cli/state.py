@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from holdfast import querylog
 from holdfast.cli import columns
 from holdfast.cli.export import write_one_parquet
-from holdfast.cli.late_spark import FOR_SHORT_RUNS, LateSpark, first_line, quiet_loggers
+from holdfast.cli.late_spark import FOR_SHORT_RUNS, LateSpark, first_line, quiet_logging
 from holdfast.cli.terminal import spinner
 from holdfast.errors import QueryLogError, UsageError
 from holdfast.querylog.log import open_log
@@ -107,7 +107,7 @@ def _opened(request: StateRequest, java_options: str) -> Iterator[tuple[str, int
     """Location, batch and rows; what Spark raises inside becomes an error of ours."""
     log = open_log(request.directory)
     batch = newest_batch(log) if request.batch is None else request.batch
-    with quiet_loggers(), _spark_failures(request), LateSpark(java_options) as spark:
+    with quiet_logging(), _spark_failures(request), LateSpark(java_options) as spark:
         read = querylog.read_state(
             cast("SparkSession", spark),
             request.directory,

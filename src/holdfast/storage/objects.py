@@ -94,17 +94,24 @@ class ObjectStorage:
 
     def publish(self, path: str, data: bytes) -> None:
         """Write a file that has not existed before: the store itself refuses to replace one."""
+        while not self._create(path, data):
+            # Also after a lost answer: the request is sent again and finds its own object.
+            with suppress(FileMissing):  # deleted since: try again
+                if self.read(path) == data:
+                    return
+                raise AlreadyPublished(
+                    "the file exists with other contents",
+                    hint="Two processes may be writing here. Stop one of them.",
+                    path=self.locate(path),
+                )
+
+    def _create(self, path: str, data: bytes) -> bool:
         with explained("write", self.locate(path)):
             try:
                 obstore.put(self.store, self.key(path), data, mode="create", use_multipart=False)
             except AlreadyExistsError:
-                # Also after a lost answer: the request is sent again and finds its own object.
-                if self.read(path) != data:
-                    raise AlreadyPublished(
-                        "the file exists with other contents",
-                        hint="Two processes may be writing here. Stop one of them.",
-                        path=self.locate(path),
-                    ) from None
+                return False
+        return True
 
     def delete(self, path: str) -> None:
         """Remove a file."""

@@ -18,6 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
 from typing import Any
 
 Work = Callable[[], Callable[[], object]]
@@ -89,6 +90,10 @@ def race(attempt: Callable[[int, int], object], racers: int, rounds: int) -> lis
     arguments = (processes.Barrier(racers, timeout=_PATIENCE), dict(os.environ))
     with ProcessPoolExecutor(racers, processes, _join_race, arguments) as pool:
         runs = [pool.submit(_run_rounds, attempt, racer, rounds) for racer in range(racers)]
+        failed = [error for run in runs if (error := run.exception())]
+        # When one racer fails the others stop waiting for it: that is not what went wrong.
+        for error in sorted(failed, key=lambda error: isinstance(error, BrokenBarrierError)):
+            raise error
         return [list(results) for results in zip(*(run.result() for run in runs), strict=True)]
 
 
