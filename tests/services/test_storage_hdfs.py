@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 class TestHadoopStorage(StorageContract):
     racers = 2
-    stride = 8
+    stride = 40
 
     @pytest.fixture
     def location(self, hdfs: str) -> str:
@@ -32,7 +32,7 @@ class TestHadoopStorage(StorageContract):
 class TestHadoopTree(TreeContract):
     remains = Remains.HIDDEN
     racers = 2
-    stride = 50
+    stride = 400
 
     @pytest.fixture
     def location(self, hdfs: str) -> str:
