@@ -175,14 +175,16 @@ def test_in_a_process_of_its_own_a_failing_condition_shows_no_stack(log: Path) -
     assert "CAST_INVALID_INPUT" in ended.stderr
 
 
-def test_an_export_that_is_terminated_leaves_nothing(log: Path, tmp_path: Path) -> None:
+def test_an_export_that_is_terminated_while_spark_writes_leaves_nothing(
+    log: Path, tmp_path: Path
+) -> None:
     process = subprocess.Popen(
         [*COMMAND, str(log), "--export", str(tmp_path / "x.parquet")],
         stderr=subprocess.PIPE,
         env={**os.environ, "COLUMNS": "80"},
         text=True,
     )
-    while not any(tmp_path.iterdir()):
+    while not list(tmp_path.glob(".x.parquet.*/rows/_temporary")):
         with suppress(subprocess.TimeoutExpired):
             pytest.fail(f"the process ended too early: {process.wait(timeout=0.01)}")
     process.send_signal(signal.SIGTERM)

@@ -15,7 +15,14 @@ A, B, C, D = (StateVersion(v, f"id{v}") for v in (1, 2, 3, 4))
 
 
 def test_without_a_snapshot_every_delta_is_needed() -> None:
-    assert hashmap_version({"1.delta"}, 3) == VersionFiles(None, ("1.delta", "2.delta", "3.delta"))
+    names = {"1.delta", "2.delta", "3.delta"}
+    assert hashmap_version(names, 3) == VersionFiles(None, ("1.delta", "2.delta", "3.delta"))
+
+
+def test_a_gap_ends_the_search() -> None:
+    names = {"1.snapshot", "2.delta", "4.delta", "5.delta"}
+    assert hashmap_version(names, 5) == VersionFiles(None, ("3.delta", "4.delta", "5.delta"))
+    assert hashmap_version(set(), 10**12) == VersionFiles(None, (f"{10**12}.delta",))
 
 
 def test_the_newest_snapshot_not_younger_than_the_version_is_the_base() -> None:
@@ -28,7 +35,7 @@ def test_a_snapshot_of_the_version_itself_is_enough() -> None:
 
 
 def test_checksum_files_and_ids_are_not_mistaken_for_versions() -> None:
-    names = {"6.zip.crc", ".6.zip.crc", "6_abc.zip", "5.zip"}
+    names = {"6.zip.crc", ".6.zip.crc", "6_abc.zip", "6.changelog", "5.zip"}
     assert rocksdb_version(names, 6) == VersionFiles("5.zip", ("6.changelog",))
 
 

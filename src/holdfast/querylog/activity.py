@@ -48,9 +48,7 @@ def find_activity(log: QueryLog, now: float) -> Activity:
         return Activity(True, True, f"process {holder} has files of this query log open")
     newest = max((info.modified for info in log.files.values()), default=0.0)
     age = now - newest
-    if age < _RECENT_SECONDS:
-        return Activity(False, True, f"last written {max(age, 0.0):.0f} seconds ago")
-    return Activity(False, False, f"last written {_ago(age)} ago")
+    return Activity(False, age < _RECENT_SECONDS, f"last written {_ago(age)}")
 
 
 def _process_inside(uri: str) -> int | None:
@@ -71,7 +69,7 @@ def _process_inside(uri: str) -> int | None:
 
 
 def _ago(seconds: float) -> str:
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+            return f"{seconds / size:.0f} {unit} ago"
+    return "just now"

@@ -139,4 +139,8 @@ def _fill(
 
     for path, data in written.items():
         tree.write(path, data)
-    in_parallel(place, copied)
+    if link:
+        for path in copied:  # a link is so quick that threads would only be in each other's way
+            place(path)
+    else:
+        in_parallel(place, copied)

@@ -156,7 +156,7 @@ def _parsed(offsets: Offsets | None, name: str) -> Any:
 
 def _operators(log: QueryLog, plan: Plan) -> tuple[OperatorReport, ...]:
     reports = []
-    for number in log.operator_ids():
+    for number in log.operator_ids:
         try:
             operator = log.operator(number, plan.batch)
         except QueryLogError:

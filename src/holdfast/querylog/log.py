@@ -78,6 +78,7 @@ class QueryLog:
             folder, _, name = path.rpartition("/")
             self.folders[folder].add(name)
         self._read: dict[str, object] = {}
+        self._names: dict[str, frozenset[str]] = {}
         self._lineages: dict[tuple[str, StateVersion], tuple[StateVersion, ...]] = {}
 
     @cached_property
@@ -87,7 +88,10 @@ class QueryLog:
 
     def names(self, folder: str) -> Collection[str]:
         """Names of the files directly in ``folder``, Hadoop's hidden ones left out."""
-        return {n for n in self.folders.get(folder, ()) if not n.startswith(".")}
+        if folder not in self._names:
+            found = self.folders.get(folder, ())
+            self._names[folder] = frozenset(n for n in found if not n.startswith("."))
+        return self._names[folder]
 
     def batches(self, folder: str) -> tuple[int, ...]:
         """The batches in ``offsets`` or ``commits``."""
@@ -112,9 +116,10 @@ class QueryLog:
         """``commits/<batch>``."""
         return self._once(commit_path(batch), decode_commit)
 
+    @cached_property
     def operator_ids(self) -> tuple[int, ...]:
         """Numbers of the stateful operators."""
-        parts = (path.split("/", 2) for path in self.files if path.startswith("state/"))
+        parts = (f.split("/", 2) for f in self.folders if f.startswith("state/"))
         return tuple(sorted({int(p[1]) for p in parts if p[1].isdigit()}))
 
     def operator_path(self, operator: int, batch: int) -> str:

@@ -73,7 +73,7 @@ class _Planner:
 
     def plan(self, with_unfinished: bool) -> Plan:
         self._attempt(lambda: self._batch_files(with_unfinished))
-        for operator in self._log.operator_ids():
+        for operator in self._log.operator_ids:
             self._attempt(lambda op=operator: self._operator(op))  # type: ignore[misc]
         files = tuple(sorted(self._files.values(), key=lambda f: f.path))
         return Plan(
@@ -137,11 +137,10 @@ class _Planner:
         needed = chain(names, upto)
         for file in needed.names:
             self._need(f"{folder}/{file}", Role.SOURCE_LOG)
-        if needed.missing:
-            more = f" (and {len(needed.missing) - 1} more)" if len(needed.missing) > 1 else ""
+        if needed.missing is not None:
             self._problem(
-                self._log.storage.locate(f"{folder}/{needed.missing[0]}"),
-                f"{Role.SOURCE_LOG.value} file is missing{more}, and no compact one replaces it",
+                self._log.storage.locate(f"{folder}/{needed.missing}"),
+                f"{Role.SOURCE_LOG.value} file is missing, and no compact one replaces it",
             )
 
     def _operator(self, number: int) -> None:
@@ -223,16 +222,14 @@ class _Planner:
             if self._backend == "hashmap"
             else (Role.ROCKSDB_ZIP, Role.CHANGELOG)
         )
-        absent = [n for n in files.changes if f"{folder}/{n}" not in self._log.files]
-        if absent:
-            more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-            self._problem(
-                self._log.storage.locate(f"{folder}/{absent[0]}"),
-                f"{change.value} file is missing{more}, and no {base.value} replaces it",
-            )
         for name in files.changes:
-            if name not in absent:
+            if f"{folder}/{name}" in self._log.files:
                 self._need(f"{folder}/{name}", change)
+            else:
+                self._problem(
+                    self._log.storage.locate(f"{folder}/{name}"),
+                    f"{change.value} file is missing, and no {base.value} replaces it",
+                )
         if files.base is None or not self._need(f"{folder}/{files.base}", base):
             return
         if base is Role.ROCKSDB_ZIP:

@@ -47,11 +47,12 @@ def _refusal(log: QueryLog, plan: Plan) -> NotRestorable:
         first = plan.problems[0]
         what = f"batch {plan.batch} cannot be restored: {first.what}"
         ids = {"path": first.path, "problems": len(plan.problems)}
+    return NotRestorable(what, hint=choices(log), batch=plan.batch, **ids)
+
+
+def choices(log: QueryLog) -> str:
+    """Which batches can be restored, in words."""
     good = sorted(b for b, p in restorable_batches(log).items() if not p.problems)
-    return NotRestorable(what, hint=_choices(good), batch=plan.batch, **ids)
-
-
-def _choices(good: list[int]) -> str:
     if not good:
         return "No batch of this query log can be restored; see `holdfast log verify`."
     return f"Batches that can be restored: {batch_ranges(good, _LISTED)}."

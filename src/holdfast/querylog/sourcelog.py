@@ -7,7 +7,7 @@ all that came before. So entry L needs the newest compact entry at or below L an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from holdfast.errors import DamagedFile
@@ -61,20 +61,22 @@ def log_offset(offset: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The entries needed for one log offset: those that are there, and those that are not."""
+    """The entries needed for one log offset, oldest first, and the one that breaks the chain."""
 
     names: tuple[str, ...]
-    missing: tuple[str, ...]
+    missing: str | None = None
 
 
-def chain(names: Iterable[str], upto: int) -> Chain:
+def chain(names: Collection[str], upto: int) -> Chain:
     """Which of the file ``names`` of a source's directory log offset ``upto`` needs."""
-    have = set(names)
-    compact = [int(n.removesuffix(_COMPACT)) for n in have if _is_compact(n)]
-    base = max((n for n in compact if n <= upto), default=None)
-    needed = [f"{base}{_COMPACT}"] if base is not None else []
-    needed += [str(n) for n in range(0 if base is None else base + 1, upto + 1)]
-    return Chain(tuple(n for n in needed if n in have), tuple(n for n in needed if n not in have))
+    needed: list[str] = []
+    for n in range(upto, -1, -1):
+        if f"{n}{_COMPACT}" in names:
+            return Chain((f"{n}{_COMPACT}", *reversed(needed)))
+        if str(n) not in names:
+            return Chain(tuple(reversed(needed)), missing=str(n))
+        needed.append(str(n))
+    return Chain(tuple(reversed(needed)))
 
 
 def entries_after(names: Iterable[str], offset: int) -> tuple[str, ...]:
@@ -83,7 +85,3 @@ def entries_after(names: Iterable[str], offset: int) -> tuple[str, ...]:
     return tuple(
         sorted((n for n, k in numbered.items() if k.isdigit() and int(k) > offset), key=len)
     )
-
-
-def _is_compact(name: str) -> bool:
-    return name.endswith(_COMPACT) and name.removesuffix(_COMPACT).isdigit()

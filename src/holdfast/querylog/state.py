@@ -77,7 +77,7 @@ def _readable_by_spark(location: str, batch: int) -> str:
 
 
 def _operator(log: QueryLog, number: int, batch: int) -> Operator:
-    numbers = log.operator_ids()
+    numbers = log.operator_ids
     if not numbers:
         raise UsageError("the query keeps no state", path=log.storage.uri)
     if number not in numbers:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from os import PathLike
 
 from holdfast.errors import DamagedFile, HoldfastError, QueryLogError
-from holdfast.querylog.batches import decode_commit, decode_metadata, decode_offsets
+from holdfast.querylog.batches import (
+    commit_path,
+    decode_commit,
+    decode_metadata,
+    decode_offsets,
+)
 from holdfast.querylog.changelog import StateVersion, read_changelog
 from holdfast.querylog.checksums import (
     check_hadoop,
@@ -25,6 +30,7 @@ from holdfast.querylog.planning import plan_handle
 from holdfast.querylog.progress import Meter, Progress, in_parallel
 from holdfast.querylog.rocksdb import check_snapshot, decode_snapshot
 from holdfast.querylog.schemas import decode_schema
+from holdfast.querylog.selection import choices
 from holdfast.querylog.sourcelog import decode_seen
 from holdfast.querylog.sst import Table
 
@@ -59,6 +65,10 @@ def verify(
         nothing = Problem(log.storage.locate("commits"), "no batch has been committed yet")
         return Verification(log.storage.uri, None, 0, 0, (nothing,))
     chosen = log.committed[-1] if batch is None else batch
+    if chosen not in log.committed:
+        what = f"batch {chosen} is not a committed batch of this query log"
+        absent = Problem(log.storage.locate(commit_path(chosen)), what, choices(log))
+        return Verification(log.storage.uri, chosen, 0, 0, (absent,))
     plan = plan_handle(log, chosen, with_unfinished=batch is None)
     meter = Meter(sum(f.size for f in plan.files), progress)
 

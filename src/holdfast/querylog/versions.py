@@ -1,17 +1,15 @@
 """Which files one version of one state store needs: decisions on file names alone.
 
-Each function returns the names that must exist, whether or not they do; the caller looks.
+Each function returns the names that must exist; the first of the changes may not, and then the
+version cannot be loaded.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.querylog.changelog import StateVersion
-
-_NUMBERED = re.compile(r"(\d+)\.(delta|snapshot|zip|changelog)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,16 @@ def rocksdb_version(names: Collection[str], version: int) -> VersionFiles:
 
 
 def _numbered(names: Collection[str], version: int, base: str, change: str) -> VersionFiles:
-    found = (_NUMBERED.match(name) for name in names)
-    bases = [int(m[1]) for m in found if m and m[2] == base and int(m[1]) <= version]
-    newest = max(bases, default=0)
-    return VersionFiles(
-        f"{newest}.{base}" if newest else None,
-        tuple(f"{v}.{change}" for v in range(newest + 1, version + 1)),
-    )
+    # From the version downwards, so that the cost is the length of the chain, whatever else lies
+    # there. A gap ends it: what is below is of no use.
+    changes: list[str] = []
+    for v in range(version, 0, -1):
+        if f"{v}.{base}" in names:
+            return VersionFiles(f"{v}.{base}", tuple(reversed(changes)))
+        changes.append(f"{v}.{change}")
+        if changes[-1] not in names:
+            break
+    return VersionFiles(None, tuple(reversed(changes)))
 
 
 def zip_name(version: StateVersion) -> str:

@@ -74,8 +74,11 @@ class LocalTree:
         with disk.changing("write", self._target / to):
             place = self._place(to)
         with disk.reading(source.locate(path)):
-            # The kernel would link a symbolic link itself, and a relative one would then dangle.
-            os.link(os.path.realpath(source.locate(path)), place)
+            origin = source.locate(path)
+            if os.path.islink(origin):
+                # The kernel would link the symbolic link, and a relative one would then dangle.
+                origin = os.path.realpath(origin)
+            os.link(origin, place)
             size = place.stat().st_size
         # Whoever wrote the file may not have made it durable. Spark does not.
         self._not_durable.append(place)
@@ -166,27 +169,39 @@ def _exists(target: Path) -> DestinationExists:
 
 
 def _lock_new_directory(target: Path) -> tuple[Path, int]:
-    """A staging directory and the descriptor that holds its lock.
-
-    Between making a directory and locking it, another process may take it for a dead one and remove
-    it. So look again once it is locked, and start over if it is gone.
-    """
+    """A staging directory and the descriptor that holds its lock."""
     while True:
         staging = target.with_name(staging_name(target.name))
-        staging.mkdir()
-        lock = _open_directory(staging)
-        if lock is None:
-            continue
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        except OSError:
-            return staging, lock  # no locks here: nobody will take it for dead
-        if staging.exists():
+            staging.mkdir()
+            lock = _lock_directory(staging)
+        except BaseException:  # also Ctrl-C: nobody else knows the name yet
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        if lock is not None:
             return staging, lock
+
+
+def _lock_directory(staging: Path) -> int | None:
+    """The descriptor that holds the lock, or ``None`` if the directory was taken away.
+
+    Between making a directory and locking it, another process may take it for a dead one and remove
+    it. So look again once it is locked.
+    """
+    lock = _open_directory(staging)
+    if lock is None:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         os.close(lock)
+        return None
+    except OSError:
+        return lock  # no locks here: nobody will take it for dead
+    if staging.exists():
+        return lock
+    os.close(lock)
+    return None
 
 
 def _remove_remains(target: Path) -> None:
