@@ -84,6 +84,26 @@ def run(
     return Run(query.id, batches, _progress(query))
 
 
+def run_meanwhile(
+    spark: SparkSession,
+    workload: Workload,
+    backend: Backend,
+    inputs: Inputs,
+    log: Path,
+    meanwhile: Callable[[int], None],
+) -> Run:
+    """Run it all, and call ``meanwhile`` in the middle of every batch."""
+    batches: dict[int, list[str]] = {}
+
+    def collect(rows: DataFrame, batch: int) -> None:
+        batches[batch] = as_json(rows)
+        meanwhile(batch)
+
+    query = _start(spark, workload, backend, inputs, log, collect)
+    query.awaitTermination()
+    return Run(query.id, batches, _progress(query))
+
+
 def run_until_sink_fails(
     spark: SparkSession,
     workload: Workload,

@@ -75,7 +75,7 @@ class LocalTree:
             place = self._place(to)
         with disk.reading(source.locate(path)):
             origin = source.locate(path)
-            if os.path.islink(origin):
+            if Path(origin).is_symlink():
                 # The kernel would link the symbolic link, and a relative one would then dangle.
                 origin = os.path.realpath(origin)
             os.link(origin, place)
