@@ -202,6 +202,31 @@ def test_input_files_that_vanished_are_found_only_where_they_would_be_read(tmp_p
     assert only_problem(log, 2).path == str(inputs / "4.json")
 
 
+@pytest.mark.parametrize("file", [f"commits/{BATCH}", f"offsets/{BATCH}"])
+def test_an_empty_file_after_a_power_cut_is_told_and_the_batch_before_is_shown(
+    log: Path, tmp_path: Path, file: str
+) -> None:
+    forget_checksums(log)
+    (log / file).write_bytes(b"")
+    found = querylog.inspect(log)
+    assert found.restorable == (0, 1, 2, 3)
+    assert found.state_batch == 3
+    assert found.operators[0].keys
+    assert str(log / file) in found.not_restorable[BATCH]
+    assert any(p.path == str(log / file) for p in querylog.verify(log).problems)
+    assert str(log / file) in str(refusal(log, tmp_path))
+    querylog.copy(log, tmp_path / "before", batch=3)
+    assert querylog.verify(tmp_path / "before").ok
+
+
+def test_a_broken_plan_of_the_next_batch_can_be_left_behind(log: Path, tmp_path: Path) -> None:
+    (log / "offsets/5").write_bytes(b"")
+    assert any(p.path == str(log / "offsets/5") for p in querylog.verify(log).problems)
+    assert refusal(log, tmp_path).hint == "Batches that can be restored: 0-4."
+    querylog.copy(log, tmp_path / "without", batch=BATCH)
+    assert querylog.verify(tmp_path / "without").ok
+
+
 # -- which batch -----------------------------------------------------------------------------------
 
 

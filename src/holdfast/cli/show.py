@@ -37,7 +37,7 @@ def inspection(console: Console, report: Inspection) -> None:
         _heading(console, "Sources")
         console.print(_sources(report))
     if report.operators:
-        _heading(console, f"State after batch {report.batch}")
+        _heading(console, f"State after batch {report.state_batch}")
         console.print(_operators(report.operators))
     if report.not_restorable:
         _heading(console, "Batches that cannot be restored")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -13,7 +14,7 @@ from typing import Any
 
 from holdfast.errors import QueryLogError
 from holdfast.querylog.activity import Activity, find_activity
-from holdfast.querylog.batches import Offsets
+from holdfast.querylog.batches import Commit, Offsets
 from holdfast.querylog.keys import KeyCount, count_keys
 from holdfast.querylog.log import QueryLog, open_log
 from holdfast.querylog.needs import Plan, StoreVersion
@@ -72,6 +73,9 @@ class Inspection:
     offsets_version: int | None
     commits_version: int | None
     batch: int | None
+    """The newest committed batch; sources and watermark are told as of it."""
+    state_batch: int | None
+    """The newest batch that can be restored; operators are told as of it."""
     committed: tuple[int, ...]
     unfinished: tuple[int, ...]
     restorable: tuple[int, ...]
@@ -84,27 +88,32 @@ class Inspection:
 
 
 def inspect(location: str | PathLike[str], clock: Callable[[], float] = time.time) -> Inspection:
-    """Look into a query log. Needs no Spark and changes nothing."""
+    """Look into a query log. Needs no Spark and changes nothing.
+
+    What is damaged is left out; ``not_restorable`` and ``verify`` say what it is.
+    """
     log = open_log(location)
     plans = restorable_batches(log)
     good = tuple(sorted(b for b, plan in plans.items() if not plan.problems))
     bad = {b: _why(plan) for b, plan in plans.items() if plan.problems}
     batch = log.committed[-1] if log.committed else None
     offsets = _offsets(log, batch if batch is not None else (log.unfinished or (None,))[0])
-    commit = log.commit(batch) if batch is not None else None
+    commit = _commit(log, batch)
+    state_batch = good[-1] if good else None
     return Inspection(
         uri=log.storage.uri,
         query_id=log.query_id,
         offsets_version=offsets.version if offsets else None,
         commits_version=commit.version if commit else None,
         batch=batch,
+        state_batch=state_batch,
         committed=log.committed,
         unfinished=log.unfinished,
         restorable=good,
         not_restorable=bad,
         watermark_ms=commit.next_watermark_ms if commit else None,
         sources=_sources(log, batch),
-        operators=() if batch is None else _operators(log, plans[batch]),
+        operators=() if state_batch is None else _operators(log, plans[state_batch]),
         activity=find_activity(log, clock()),
         settings=dict(offsets.settings) if offsets else {},
     )
@@ -119,7 +128,15 @@ def _why(plan: Plan) -> str:
 def _offsets(log: QueryLog, batch: int | None) -> Offsets | None:
     if batch is None or batch not in log.batches("offsets"):
         return None
-    return log.offsets(batch)
+    with suppress(QueryLogError):
+        return log.offsets(batch)
+    return None
+
+
+def _commit(log: QueryLog, batch: int | None) -> Commit | None:
+    with suppress(QueryLogError):
+        return None if batch is None else log.commit(batch)
+    return None
 
 
 def _sources(log: QueryLog, batch: int | None) -> tuple[SourceReport, ...]:
@@ -155,15 +172,16 @@ def _parsed(offsets: Offsets | None, name: str) -> Any:
 
 
 def _operators(log: QueryLog, plan: Plan) -> tuple[OperatorReport, ...]:
-    reports = []
-    for number in log.operator_ids:
-        try:
-            operator = log.operator(number, plan.batch)
-        except QueryLogError:
-            continue  # its absence is among the reasons why the batch cannot be restored
-        versions = [s for s in plan.stores if s.operator == number]
-        reports.append(_operator(log, plan, number, operator, versions))
-    return tuple(reports)
+    return tuple(
+        _operator(
+            log,
+            plan,
+            number,
+            log.operator(number, plan.batch),
+            [store for store in plan.stores if store.operator == number],
+        )
+        for number in log.operator_ids
+    )
 
 
 def _operator(
