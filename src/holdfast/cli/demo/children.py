@@ -68,8 +68,10 @@ class Child:
         self.kill()
 
     def finish(self) -> None:
-        """Wait for a good end; raise with its last words after a bad one."""
-        if code := self._process.wait():
+        """Wait for a good end, its JVM's too; raise with its last words after a bad one."""
+        code = self._process.wait()
+        self._wait_for_group()
+        if code:
             words = self._said.read_text(errors="replace") if self._said else ""
             raise EnvironmentProblem(
                 "a process of the demo failed",
