@@ -147,17 +147,42 @@ def test_a_table_file_of_the_wrong_size_is_named(tmp_path: Path) -> None:
     assert str(table) in str(refusal(log, tmp_path))
 
 
-def test_a_changelog_with_the_wrong_lineage_is_found(log: Path) -> None:
+@pytest.fixture
+def chain(tmp_path: Path) -> list[Path]:
+    """The two changelogs that one store of a join needs for its newest batch, oldest first."""
+    log = unpack(f"{NEWEST}/inner-join.rocksdb-2-changelog", tmp_path)
     forget_checksums(log)
-    needed = [Path(f.path) for f in querylog.handle(log).files if f.path.endswith(".changelog")]
-    path = log / needed[-1]
-    original = read_changelog(path.read_bytes(), "lz4", str(path))
-    stranger = StateVersion(original.lineage[-1].version, "00000000-0000-0000-0000-000000000000")
-    changed = type(original)(original.version, (*original.lineage[:-1], stranger), original.entries)
-    path.write_bytes(write_changelog(changed, "lz4"))
-    problems = querylog.verify(log).problems
-    assert any("lineage" in p.what or "missing" in p.what for p in problems), problems
-    assert any(str(path.parent) in p.path for p in problems)
+    needed = [f.path for f in querylog.handle(log).files if f.path.endswith(".changelog")]
+    store = "state/0/0/left-keyToNumValues/"
+    first, second = sorted(log / name for name in needed if name.startswith(store))
+    return [log, first, second]
+
+
+def replace_parent(changelog: Path) -> None:
+    """Let a changelog build on a version of another attempt."""
+    original = read_changelog(changelog.read_bytes(), "lz4", str(changelog))
+    version = int(changelog.name.partition("_")[0]) - 1
+    stranger = StateVersion(version, "00000000-0000-0000-0000-000000000000")
+    lineage = (*original.lineage[:-1], stranger)
+    changelog.write_bytes(
+        write_changelog(type(original)(original.version, lineage, original.entries), "lz4")
+    )
+
+
+def test_a_changelog_that_builds_on_a_stranger_cannot_be_restored(
+    chain: list[Path], tmp_path: Path
+) -> None:
+    log, _, newest = chain
+    replace_parent(newest)
+    assert not querylog.verify(log).ok
+    assert isinstance(refusal(log, tmp_path), NotRestorable)
+
+
+def test_a_changelog_in_the_middle_with_the_wrong_lineage_is_found(chain: list[Path]) -> None:
+    log, middle, _ = chain
+    replace_parent(middle)
+    problem = only_problem(log)
+    assert (problem.path, problem.what) == (str(middle), "changelog has the wrong lineage")
 
 
 @pytest.mark.parametrize(
