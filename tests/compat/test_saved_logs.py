@@ -51,3 +51,17 @@ def test_what_inspect_says_about_a_saved_log_does_not_change(
 ) -> None:
     found = querylog.inspect(unpack(f"spark-4.3.0/{sample}", tmp_path)).operators
     assert [(o.name, o.backend, o.format, o.partitions, o.keys) for o in found] == operators
+
+
+def test_a_file_source_that_had_read_nothing_yet_brings_no_log_along(tmp_path: Path) -> None:
+    log = unpack("spark-4.3.0/inner-join.hashmap", tmp_path)
+    for batch in (0, 1):
+        entry = log / f"offsets/{batch}"
+        *lines, _ = entry.read_text().split("\n")
+        entry.write_text("\n".join([*lines, "-"]))
+        (log / f"offsets/.{batch}.crc").unlink()
+    querylog.copy(log, tmp_path / "copy", batch=1)
+    assert not (tmp_path / "copy/sources/1").exists()
+    assert (tmp_path / "copy/sources/0").exists()
+    vanished = {Path(p.path).parent.name for p in querylog.verify(log, 1).problems}
+    assert vanished == {"left", "right"}, "all its files would be read again"

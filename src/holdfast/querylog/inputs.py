@@ -22,7 +22,7 @@ def vanished_inputs(log: QueryLog, batch: int) -> list[str]:
     for name, offset in log.offsets(batch).sources.items():
         reached = log_offset(offset)
         folder = f"sources/{name}"
-        if reached is None and not _is_file_source(log, batch, name):
+        if name not in log.file_sources:
             continue
         for entry in entries_after(log.names(folder), -1 if reached is None else reached):
             path = f"{folder}/{entry}"
@@ -32,11 +32,6 @@ def vanished_inputs(log: QueryLog, batch: int) -> list[str]:
                     if location not in gone and not _exists(location):
                         gone.append(location)
     return gone
-
-
-def _is_file_source(log: QueryLog, batch: int, name: str) -> bool:
-    later = [b for b in log.batches("offsets") if b > batch]
-    return any(log_offset(log.offsets(b).sources.get(name)) is not None for b in later)
 
 
 def _location(uri: str) -> str:

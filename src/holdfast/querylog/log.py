@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TypeVar
 
-from holdfast.errors import FileMissing, MissingFile, NotAQueryLog
+from holdfast.errors import FileMissing, MissingFile, NotAQueryLog, QueryLogError
 from holdfast.querylog.batches import (
     METADATA,
     Commit,
@@ -27,6 +28,7 @@ from holdfast.querylog.changelog import StateVersion, read_lineage
 from holdfast.querylog.operators import Operator, decode_operator
 from holdfast.querylog.rocksdb import Snapshot, decode_snapshot
 from holdfast.querylog.schemas import StateSchema, decode_schema
+from holdfast.querylog.sourcelog import log_offset
 from holdfast.querylog.versions import changelog_name, zip_name
 from holdfast.storage import FileInfo, Storage, open_storage
 
@@ -111,6 +113,15 @@ class QueryLog:
     def offsets(self, batch: int) -> Offsets:
         """``offsets/<batch>``."""
         return self._once(offsets_path(batch), decode_offsets)
+
+    @cached_property
+    def file_sources(self) -> frozenset[str]:
+        """Sources that have read files, as the newest readable offsets tell."""
+        for batch in reversed(self.batches("offsets")):
+            with suppress(QueryLogError):
+                sources = self.offsets(batch).sources
+                return frozenset(s for s, at in sources.items() if log_offset(at) is not None)
+        return frozenset()
 
     def commit(self, batch: int) -> Commit:
         """``commits/<batch>``."""

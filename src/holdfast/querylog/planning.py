@@ -130,6 +130,8 @@ class _Planner:
         folder = f"sources/{name}"
         names = self._log.names(folder)
         upto = log_offset(offset)
+        if upto is None and name in self._log.file_sources:
+            return  # it had read nothing yet, and will find its files again
         if upto is None:
             for file in names:
                 self._need(f"{folder}/{file}", Role.SOURCE)
