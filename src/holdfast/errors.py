@@ -2,7 +2,8 @@
 
 HoldfastError
 ├── UsageError              the caller asked for something that cannot be
-│   └── DestinationExists   a target that must not exist is there
+│   ├── DestinationExists   a target that must not exist is there
+│   └── SettingsError       settings that are unknown, wrong or do not go together
 ├── QueryLogError           something about a query log
 │   ├── NotAQueryLog        the directory is not one, or not yet one
 │   ├── UnknownFormat       written in a format or version this release does not know
@@ -76,6 +77,12 @@ class DestinationExists(UsageError):
     """A target that must not exist is there."""
 
     code = "DESTINATION_EXISTS"
+
+
+class SettingsError(UsageError):
+    """Settings that are unknown, wrong or do not go together; all of them at once."""
+
+    code = "SETTINGS"
 
 
 class QueryLogError(HoldfastError):

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from holdfast.spark.java import find_java
 from holdfast.spark.java_wrapper import wrapped
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -56,7 +58,10 @@ def local_session(app_name: str, **conf: str) -> SparkSession:
         return active
     ensure_environment()
     builder = SparkSession.builder.appName(app_name)
-    for key, value in {**_quiet_settings(_scratch_directory()), **conf}.items():
+    quiet = _quiet_settings(_scratch_directory())
+    if _JAVA_OPTIONS in conf:  # ours come first: of two that contradict, Java takes the last
+        conf[_JAVA_OPTIONS] = f"{quiet[_JAVA_OPTIONS]} {conf[_JAVA_OPTIONS]}"
+    for key, value in {**quiet, **conf}.items():
         builder = builder.config(key, value)
     with _java_without_warning():
         return builder.getOrCreate()
@@ -85,7 +90,7 @@ def _quiet_settings(scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         # With Spark's own log4j file, Spark would announce on stderr that it uses it.
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{logging}",
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{logging}",
     }
 
 

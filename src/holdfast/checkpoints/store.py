@@ -1,0 +1,209 @@
+"""Where the checkpoints of one job are kept: ``chk-<n>/_metadata`` and ``shared/``.
+
+A checkpoint exists from the moment its ``_metadata`` does, and that is the last file written.
+Files in ``shared/`` are used by several checkpoints; one is deleted when no checkpoint, complete
+or in flight, uses it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, decode, encode
+from holdfast.errors import AlreadyPublished, FileMissing, HoldfastError
+from holdfast.protocol.retention import SharedFiles
+from holdfast.steps import step
+from holdfast.storage import Storage, Tree, create_tree, open_storage
+from holdfast.storage.trees import delete_tree
+
+SHARED = "shared"
+_CHECKPOINT = re.compile(r"chk-(\d+)/" + METADATA)
+
+
+class GivenUp(HoldfastError):
+    """Somebody writes for a checkpoint that has failed meanwhile."""
+
+    code = "CHECKPOINT_GIVEN_UP"
+
+
+class CheckpointStore:
+    """All checkpoints below one directory. Made by the process that runs the job, and only by it:
+    what no checkpoint uses is taken for the remains of a crash and deleted."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location.rstrip("/")
+        self._storage = open_storage(self.location)
+        self._lock = threading.Lock()
+        listed = [info.path for info in self._storage.list()]
+        self._completed = _load(self._storage, _numbers(listed))
+        self._shared = SharedFiles({n: shared_files(m) for n, m in self._completed.items()})
+        self._present = {p for p in listed if p.startswith(f"{SHARED}/")}
+        self._remove_remains(listed)
+
+    def _remove_remains(self, listed: Iterable[str]) -> None:
+        for path in self._shared.orphans(self._present):
+            self._storage.delete(path)
+            self._present.discard(path)
+        unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
+        for folder in unfinished - {f"chk-{n}" for n in self._completed}:
+            delete_tree(self._storage, folder)
+
+    @property
+    def completed(self) -> Mapping[int, CheckpointMetadata]:
+        """Every checkpoint that can be restored, oldest first."""
+        with self._lock:
+            return dict(sorted(self._completed.items()))
+
+    @property
+    def latest(self) -> CheckpointMetadata | None:
+        """The newest checkpoint."""
+        return max(self.completed.values(), key=lambda m: m.id, default=None)
+
+    def path_of(self, checkpoint: int) -> str:
+        """Where a checkpoint is, for people and for ``--from``."""
+        return self._storage.locate(f"chk-{checkpoint}")
+
+    def begin(self, checkpoint: int) -> CheckpointWriter:
+        """Start writing a checkpoint."""
+        return CheckpointWriter(self, checkpoint)
+
+    def drop(self, checkpoint: int) -> None:
+        """Delete a completed checkpoint and the shared files that only it used."""
+        with self._lock:
+            if self._completed.pop(checkpoint, None) is None:
+                return
+        delete_tree(self._storage, f"chk-{checkpoint}", METADATA)
+        self._release(checkpoint)
+
+    def share(self, checkpoint: int, name: str) -> bool:
+        """Hold a shared file for a checkpoint; whether it is there already."""
+        path = f"{SHARED}/{name}"
+        with self._lock:
+            self._shared.hold(checkpoint, [path])
+            return path in self._present
+
+    def write_shared(self, name: str, data: bytes) -> None:
+        """Write a shared file that somebody holds."""
+        path = f"{SHARED}/{name}"
+        with suppress(AlreadyPublished):
+            self._storage.publish(path, data)
+        with self._lock:
+            self._present.add(path)
+
+    def _add(self, metadata: CheckpointMetadata) -> None:
+        with self._lock:
+            self._completed[metadata.id] = metadata
+
+    def _release(self, checkpoint: int) -> None:
+        with self._lock:
+            unused = self._shared.release(checkpoint)
+            self._present -= unused
+        for path in unused:
+            with step("delete"):
+                self._storage.delete(path)
+
+
+class CheckpointWriter:
+    """One checkpoint being written: it appears when ``complete`` returns, or leaves nothing."""
+
+    def __init__(self, store: CheckpointStore, checkpoint: int) -> None:
+        self._store = store
+        self.checkpoint = checkpoint
+        self._lock = threading.Lock()
+        self._tree: Tree | None = None
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """Refuse further files; ``abort`` follows when those who write have noticed."""
+        self._given_up = True
+
+    def _check(self) -> None:
+        if self._given_up:
+            raise GivenUp("the checkpoint has been given up", checkpoint_id=self.checkpoint)
+
+    def share(self, name: str) -> bool:
+        """Use a shared file; whether it is there already. If not, write it."""
+        self._check()
+        return self._store.share(self.checkpoint, name)
+
+    def write_shared(self, name: str, data: bytes) -> str:
+        """Write a shared file; returns its place."""
+        self._check()
+        self._store.write_shared(name, data)
+        return f"{SHARED}/{name}"
+
+    def write_own(self, path: str, data: bytes) -> str:
+        """Write a file that only this checkpoint uses; returns its place."""
+        self._check()
+        self._own_tree().write(path, data)
+        return f"chk-{self.checkpoint}/{path}"
+
+    def complete(self, metadata: CheckpointMetadata) -> None:
+        """Make the checkpoint real."""
+        tree = self._own_tree()
+        with step("metadata"):
+            tree.write(METADATA, encode(metadata))
+        with step("store"):
+            tree.publish()
+        self._store._add(metadata)
+
+    def abort(self) -> None:
+        """Delete everything that was written."""
+        with self._lock:
+            if self._tree is not None:
+                self._tree.discard()
+        self._store._release(self.checkpoint)
+
+    def _own_tree(self) -> Tree:
+        with self._lock:
+            if self._tree is None:
+                self._tree = create_tree(
+                    f"{self._store.location}/chk-{self.checkpoint}", seal=METADATA
+                )
+            return self._tree
+
+
+def shared_files(metadata: CheckpointMetadata) -> set[str]:
+    """The shared files that a checkpoint uses."""
+    return {file.place for file in metadata.files if file.place is not None and file.shared}
+
+
+def read_checkpoint(location: str) -> tuple[CheckpointMetadata, Storage]:
+    """A checkpoint by its path (``…/chk-7`` or ``…/chk-7/_metadata``), and the files around it."""
+    path = location.rstrip("/").removesuffix(f"/{METADATA}")
+    root, _, name = path.rpartition("/")
+    storage = open_storage(root or ".")
+    try:
+        data = storage.read(f"{name}/{METADATA}")
+    except FileMissing as cause:
+        raise FileMissing(
+            "there is no checkpoint here: it has no _metadata",
+            hint="Give the directory of a completed checkpoint, such as …/chk-7; "
+            "`holdfast checkpoints list DIR` lists those below a directory.",
+            path=f"{path}/{METADATA}",
+        ) from cause
+    return decode(data, f"{path}/{METADATA}"), storage
+
+
+def _numbers(listed: Iterable[str]) -> list[int]:
+    found = (_CHECKPOINT.fullmatch(path) for path in listed)
+    return sorted(int(match[1]) for match in found if match)
+
+
+def _load(storage: Storage, numbers: Iterable[int]) -> dict[int, CheckpointMetadata]:
+    loaded = {}
+    for number in numbers:
+        path = f"chk-{number}/{METADATA}"
+        try:
+            loaded[number] = decode(storage.read(path), storage.locate(path))
+        except HoldfastError as error:
+            raise type(error)(
+                f"checkpoint {number} cannot be read: {error.message}",
+                hint="Its files may be shared with others, so nothing is deleted. Move the "
+                "directory away, or restore its _metadata from a backup.",
+                path=storage.locate(path),
+            ) from error
+    return loaded

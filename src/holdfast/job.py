@@ -1,0 +1,108 @@
+"""What the user writes: a job of sources, regions and sinks.
+
+job = hf.Job("page-views")
+clicks = job.source("clicks", lambda spark: spark.readStream.format("kafka")....load())
+
+@job.region("pv", reads=clicks, output_mode="update")
+def pv(clicks):
+    return clicks.groupBy("app").count()
+
+job.sink("out", pv, hf.sinks.files("/data/pv"))
+job.run()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.protocol.graph import Build, Graph, Region, SinkUse, Source, build_graph
+from holdfast.sinks import PlainSink, TwoPhaseSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from holdfast.launch import Outcome
+
+Input = Source | Region | str
+
+
+class JobError(UsageError):
+    """The job is put together wrongly; the message lists everything that is."""
+
+    code = "JOB"
+
+
+class Job:
+    """A graph of Structured Streaming queries with checkpoints of its own."""
+
+    def __init__(self, name: str, settings: Mapping[str, object] | None = None) -> None:
+        self.name = name
+        self.settings = dict(settings or {})
+        self.snapshot_hooks: dict[str, Callable[[int], Any]] = {}
+        self.completion_hooks: list[Callable[[int], object]] = []
+        self._sources: list[Source] = []
+        self._regions: list[Region] = []
+        self._sinks: list[SinkUse] = []
+
+    def source(self, uid: str, open: Callable[[SparkSession], DataFrame]) -> Source:
+        """Rows from outside: ``open`` gets the Spark session and returns a streaming DataFrame."""
+        declared = Source(uid, open)
+        self._sources.append(declared)
+        return declared
+
+    def region(
+        self, uid: str, *, reads: Input | Iterable[Input] = (), output_mode: str = "append"
+    ) -> Callable[[Build], Region]:
+        """Declare a query: the function below gets a DataFrame for each input, in order."""
+        inputs = [reads] if isinstance(reads, (Source, Region, str)) else list(reads)
+
+        def declare(build: Build) -> Region:
+            declared = Region(uid, tuple(_uid(i) for i in inputs), build, output_mode)
+            self._regions.append(declared)
+            return declared
+
+        return declare
+
+    def sink(self, uid: str, region: Region | str, sink: Any) -> None:
+        """Send the rows of a region somewhere."""
+        self._sinks.append(SinkUse(uid, _uid(region), sink))
+
+    def on_snapshot(self, hook: Callable[[int], Any]) -> Callable[[int], Any]:
+        """Call a function when a checkpoint is triggered; what it returns (JSON) is kept in it."""
+        self.snapshot_hooks[hook.__name__] = hook
+        return hook
+
+    def on_complete(self, hook: Callable[[int], object]) -> Callable[[int], object]:
+        """Call a function with the id of each checkpoint that completes."""
+        self.completion_hooks.append(hook)
+        return hook
+
+    def graph(self) -> Graph:
+        """The job as data; ``JobError`` says everything that is wrong with it."""
+        built = build_graph(self.name, self._sources, self._regions, self._sinks)
+        problems = built if isinstance(built, list) else []
+        problems += [
+            f"sink {use.uid!r} is not a sink: use holdfast.sinks, or see its interface"
+            for use in self._sinks
+            if not isinstance(use.sink, (PlainSink, TwoPhaseSink))
+        ]
+        if problems or isinstance(built, list):
+            lines = "".join(f"\n  - {problem}" for problem in problems)
+            raise JobError(f"the job cannot run:{lines}", job=self.name)
+        return built
+
+    def run(self, **settings: object) -> Outcome:
+        """Run until the input ends, the job fails or somebody stops it.
+
+        Settings may be given with ``_`` for ``.`` and ``-`` where that is not ambiguous, or as a
+        dictionary: ``job.run(**{"execution.checkpointing.interval": "10s"})``.
+        """
+        from holdfast.launch import launch
+
+        return launch(self, {key: str(value) for key, value in settings.items()})
+
+
+def _uid(item: Any) -> Any:
+    return item.uid if isinstance(item, (Source, Region)) else item

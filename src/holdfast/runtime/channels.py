@@ -1,0 +1,144 @@
+"""The channel behind a region: one segment per batch.
+
+``log/<batch>`` names the files of the batch's segment. It is written when all of them are, and
+before Spark records the batch as committed; readers see the segment when it is committed. A batch
+that is run again after a crash finds its old entry removed and writes files with new names, so what
+an old process is still writing can never be taken for data.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.protocol.segments import unread_bytes
+from holdfast.spark.streams import DataFile
+from holdfast.steps import step
+from holdfast.storage import Storage, open_storage
+from holdfast.storage.trees import delete_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The output of one batch."""
+
+    batch: int
+    folder: str
+    """Below ``segments/``."""
+    files: tuple[tuple[str, int], ...]
+    """Names and sizes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(size for _, size in self.files)
+
+
+def encode_segment(segment: Segment) -> bytes:
+    """A ``log`` entry."""
+    return json.dumps({"folder": segment.folder, "files": segment.files}).encode()
+
+
+def decode_segment(batch: int, data: bytes) -> Segment:
+    """The inverse of ``encode_segment``."""
+    item = json.loads(data)
+    return Segment(batch, item["folder"], tuple((name, size) for name, size in item["files"]))
+
+
+class Channel:
+    """Segments of one producer. Thread-safe."""
+
+    def __init__(self, uid: str, storage: Storage) -> None:
+        self.uid = uid
+        self.storage = storage
+        self._segments: dict[int, Segment] = {}
+        self._lock = threading.Lock()
+
+    def recover(self, last_committed: int) -> None:
+        """Read the log; entries of batches that were not committed are void and removed."""
+        for info in self.storage.list("log"):
+            batch = int(info.path.rpartition("/")[2])
+            if batch > last_committed:
+                self.storage.delete(info.path)
+            else:
+                self._segments[batch] = decode_segment(batch, self.storage.read(info.path))
+        self._remove_unknown()
+
+    def _remove_unknown(self) -> None:
+        known = {segment.folder for segment in self._segments.values()}
+        found = {info.path.split("/")[1] for info in self.storage.list("segments")}
+        for folder in found - known:
+            delete_tree(self.storage, f"segments/{folder}")
+
+    def new_folder(self, batch: int) -> str:
+        """A folder that no earlier try of this batch has used."""
+        return f"{batch}-{secrets.token_hex(4)}"
+
+    def location(self, folder: str) -> str:
+        """Where Spark writes the files of a segment."""
+        return self.storage.locate(f"segments/{folder}")
+
+    def publish(self, batch: int, folder: str) -> Segment:
+        """Record that the files in ``folder`` are the segment of ``batch``."""
+        listed = open_storage(self.location(folder)).list()
+        files = [(f.path, f.size) for f in listed if f.path.endswith(".parquet")]
+        segment = Segment(batch, folder, tuple(f for f in files if not f[0].startswith(".")))
+        with step("publish"):
+            self.storage.publish(f"log/{batch}", encode_segment(segment))
+        with self._lock:
+            self._segments[batch] = segment
+        return segment
+
+    def get(self, batch: int) -> Segment:
+        """The segment of a batch that has not been deleted."""
+        with self._lock:
+            return self._segments[batch]
+
+    def batches(self) -> list[int]:
+        """Segments that are there."""
+        with self._lock:
+            return sorted(self._segments)
+
+    def unread(self, readers: dict[str, int], upto: int) -> int:
+        """Bytes before position ``upto`` that the slowest reader has not read."""
+        with self._lock:
+            sizes = {b: s.size for b, s in self._segments.items() if b < upto}
+        return unread_bytes(sizes, readers)
+
+    def size_between(self, start: int, end: int) -> int:
+        """Bytes of the segments ``start`` to ``end - 1`` that are there."""
+        with self._lock:
+            return sum(s.size for b, s in self._segments.items() if start <= b < end)
+
+    def paths(self, start: int, end: int) -> list[str]:
+        """Full locations of the files of segments ``start`` to ``end - 1``."""
+        return [file.location for file in self.data_files(start, end)]
+
+    def data_files(self, start: int, end: int) -> list[DataFile]:
+        """The same with sizes, for Spark's reader."""
+        with self._lock:
+            segments = [self._segments[batch] for batch in range(start, end)]
+        return [
+            DataFile(f"{self.location(segment.folder)}/{name}", size)
+            for segment in segments
+            for name, size in segment.files
+        ]
+
+    def take_away(self, batches: Iterable[int]) -> list[Segment]:
+        """Forget segments; their files are then deleted with ``delete``."""
+        with self._lock:
+            return [self._segments.pop(batch) for batch in batches if batch in self._segments]
+
+    def delete(self, segment: Segment) -> None:
+        """Delete a segment that nobody knows any more: the log entry first."""
+        self.storage.delete(f"log/{segment.batch}")
+        delete_tree(self.storage, f"segments/{segment.folder}")
+
+    def describe(self) -> dict[str, Any]:
+        """For people."""
+        with self._lock:
+            return {"segments": len(self._segments)}

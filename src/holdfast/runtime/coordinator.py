@@ -1,0 +1,424 @@
+"""The coordinator: triggers checkpoints, collects answers, completes or aborts.
+
+One thread decides; it takes one event after the other from a queue. Snapshots are made by the
+threads of ``snapshots``, which answer through the same queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.checkpoints.metadata import CheckpointMetadata
+from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter
+from holdfast.errors import HoldfastError
+from holdfast.protocol.failures import Reason, Tolerance, Verdict
+from holdfast.protocol.flow import Alignment, Cut
+from holdfast.protocol.pending import Ack, Pending, PendingCheckpoints
+from holdfast.protocol.retention import subsumed
+from holdfast.protocol.statistics import CheckpointFigures, Status
+from holdfast.protocol.triggering import (
+    MOST_REQUESTS,
+    Cause,
+    Pace,
+    Past,
+    Request,
+    TriggerNow,
+    WaitUntil,
+    next_trigger,
+)
+from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.gates import Gates
+from holdfast.runtime.history import History
+from holdfast.runtime.snapshots import Answer, Snapshots
+from holdfast.settings import Checkpointing, Mode
+from holdfast.steps import step
+
+_log = logging.getLogger(__name__)
+_RETRY_COMMIT = 1.0
+
+
+class CheckpointFailed(HoldfastError):
+    """A checkpoint did not complete."""
+
+    code = "CHECKPOINT_FAILED"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Functions of the user's; each is called once per checkpoint, in the order of ids."""
+
+    on_snapshot: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
+    on_complete: Sequence[Callable[[int], object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What every checkpoint says about its job."""
+
+    job_id: str
+    job_name: str
+    attempt: int
+    holdfast: str
+    spark: str
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """What belongs to a checkpoint that has not ended."""
+
+    writer: CheckpointWriter
+    user: dict[str, Any]
+    cuts: int = 0
+    """Snapshots that are being made."""
+    over: bool = False
+
+
+class Coordinator:
+    """Decides about checkpoints of one job."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        settings: Checkpointing,
+        regions: Sequence[str],
+        gates: Gates,
+        store: CheckpointStore,
+        snapshots: Snapshots,
+        sinks: Sequence[SinkEpochs],
+        history: History,
+        hooks: Hooks,
+        take_id: Callable[[], int],
+        on_failure: Callable[[HoldfastError], None],
+    ) -> None:
+        self._identity = identity
+        self._settings = settings
+        self._regions = set(regions)
+        self._gates = gates
+        self._store = store
+        self._snapshots = snapshots
+        self._sinks = sinks
+        self._history = history
+        self._hooks = hooks
+        self._take_id = take_id
+        self._on_failure = on_failure
+        self._pace = Pace(settings.interval, settings.min_pause, settings.max_concurrent)
+        self._past = Past(time.time())
+        self._tolerance = Tolerance(settings.tolerable_failed)
+        self._pending: PendingCheckpoints[Answer] = PendingCheckpoints()
+        self._in_flight: dict[int, _InFlight] = {}
+        self._queue: list[Request] = []
+        self._waiting: dict[str, Future[int]] = {}
+        self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._commit_upto: int | None = None
+        self._untaken = sys.maxsize
+        self._paused = False
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+
+    # From other threads
+
+    def start(self) -> None:
+        """Begin to trigger."""
+        self._past = Past(time.time())
+        self._thread.start()
+
+    def request(self, cause: Cause, full: bool = False) -> Future[int]:
+        """Ask for a checkpoint; the future has its id, or why it failed."""
+        future: Future[int] = Future()
+        name = f"{cause.name}-{id(future)}"
+        self._events.put(lambda: self._enqueue(Request(cause, time.time(), name, full), future))
+        return future
+
+    def cuts_reached(self, cuts: list[Cut]) -> None:
+        """The gates have cut regions."""
+        self._events.put(lambda: self._snapshot(cuts))
+
+    def answered(self, cut: Cut, answer: Answer | Exception) -> None:
+        """A region's snapshot is safe, or has failed."""
+        self._events.put(lambda: self._receive(cut, answer))
+
+    def pause(self) -> None:
+        """Trigger no periodic checkpoints any more."""
+        self._paused = True
+
+    def close(self, reason: Reason = Reason.JOB_STOPPED) -> None:
+        """Abort what is in flight and end the thread."""
+        if not self._thread.is_alive():
+            return
+        self._events.put(lambda: self._close(reason))
+        self._thread.join()
+
+    # In the coordinator's thread
+
+    def _run(self) -> None:
+        while not self._closed:
+            wait = self._look_at_clock(time.time())
+            try:
+                self._events.get(timeout=wait)()
+            except queue.Empty:
+                continue
+            except Exception as error:
+                _log.exception("the coordinator failed")
+                self._on_failure(CheckpointFailed(f"the coordinator failed: {error!r}"))
+
+    def _look_at_clock(self, now: float) -> float | None:
+        """Do what is due; returns the seconds until something else is."""
+        for checkpoint in self._pending.expired(self._settings.timeout, now):
+            self._abort(checkpoint, Reason.EXPIRED)
+        if self._settings.unaligned and self._settings.aligned_timeout:
+            for checkpoint in self._pending.overdue(self._settings.aligned_timeout, now):
+                self._gates.overtake(checkpoint)
+        if self._commit_upto is not None:
+            self._commit_sinks(self._commit_upto)
+        decision = self._decide(now)
+        while isinstance(decision, TriggerNow) and not self._closed:
+            self._trigger(decision.request, now)
+            decision = self._decide(now)
+        return self._seconds_left(decision, now)
+
+    def _decide(self, now: float) -> TriggerNow | WaitUntil:
+        pace = replace(self._pace, interval=None) if self._paused else self._pace
+        return next_trigger(pace, self._past, self._queue, len(self._pending), now)
+
+    def _seconds_left(self, decision: TriggerNow | WaitUntil, now: float) -> float | None:
+        times = [self._pending.next_deadline(self._settings.timeout)]
+        if isinstance(decision, WaitUntil):
+            times.append(decision.time)
+        if self._settings.unaligned and self._settings.aligned_timeout:
+            overdue = self._pending.next_deadline(self._settings.aligned_timeout)
+            # Those that have turned already are not worth waking up for.
+            times.append(overdue if overdue is not None and overdue > now else None)
+        if self._commit_upto is not None:
+            times.append(now + _RETRY_COMMIT)
+        due = [moment for moment in times if moment is not None]
+        return max(0.0, min(due) - now) if due else None
+
+    def _enqueue(self, request: Request, future: Future[int]) -> None:
+        if len(self._queue) >= MOST_REQUESTS:
+            future.set_exception(CheckpointFailed(Reason.TOO_MANY_REQUESTS.sentence))
+            return
+        self._queue.append(request)
+        self._waiting[request.name] = future
+
+    def _trigger(self, request: Request, now: float) -> None:
+        if request in self._queue:
+            self._queue.remove(request)
+        self._past = replace(self._past, last_trigger=now)
+        alignment = self._alignment()
+        try:
+            with step("trigger"):
+                checkpoint = self._take_id()
+        except HoldfastError as error:
+            self._refuse(request, error)
+            return
+        self._pending.begin(checkpoint, request, self._regions, now)
+        unaligned = alignment is Alignment.UNALIGNED
+        full = request.full or not self._settings.incremental
+        self._history.begin(
+            CheckpointFigures(
+                checkpoint, now, len(self._regions), request.cause.name, full, unaligned
+            )
+        )
+        try:
+            user = {name: hook(checkpoint) for name, hook in self._hooks.on_snapshot.items()}
+        except Exception as error:
+            _log.exception("a snapshot hook failed [checkpoint_id=%s]", checkpoint)
+            self._in_flight[checkpoint] = _InFlight(self._store.begin(checkpoint), {})
+            self._abort(checkpoint, Reason.DECLINED, f"a snapshot hook failed: {error!r}")
+            return
+        self._in_flight[checkpoint] = _InFlight(self._store.begin(checkpoint), user)
+        self._gates.trigger(checkpoint, alignment)
+
+    def _refuse(self, request: Request, error: HoldfastError) -> None:
+        _log.error("cannot trigger a checkpoint: %s", error)
+        if future := self._waiting.pop(request.name, None):
+            future.set_exception(error)
+        # It has no id, but counts: as one that nobody else will ever have.
+        self._untaken -= 1
+        self._count(self._untaken, Reason.TRIGGER_FAILED, str(error))
+
+    def _alignment(self) -> Alignment:
+        if self._settings.mode is Mode.AT_LEAST_ONCE:
+            return Alignment.PASSING
+        if self._settings.unaligned and not self._settings.aligned_timeout:
+            return Alignment.UNALIGNED
+        return Alignment.ALIGNED
+
+    def _snapshot(self, cuts: list[Cut]) -> None:
+        for cut in cuts:
+            state = self._in_flight.get(cut.checkpoint)
+            pending = self._pending.get(cut.checkpoint)
+            if state is None or state.over or pending is None:
+                self._gates.unpin(cut)
+                continue
+            state.cuts += 1
+            self._snapshots.take(cut, state.writer, pending.request.full, self.answered)
+
+    def _receive(self, cut: Cut, answer: Answer | Exception) -> None:
+        self._gates.unpin(cut)
+        state = self._in_flight.get(cut.checkpoint)
+        if state is None:
+            return
+        state.cuts -= 1
+        if state.over:
+            self._clean_up(cut.checkpoint, state)
+        elif isinstance(answer, Exception):
+            self._abort(cut.checkpoint, Reason.SNAPSHOT_FAILED, f"region {cut.region}: {answer}")
+        else:
+            self._acknowledge(cut, answer)
+
+    def _acknowledge(self, cut: Cut, answer: Answer) -> None:
+        with step("acknowledge"):
+            outcome = self._pending.acknowledge(cut.checkpoint, cut.region, answer)
+        if outcome in (Ack.ACCEPTED, Ack.COMPLETE):
+            figures = self._history.get(cut.checkpoint)
+            assert figures is not None
+            figures.acknowledged[cut.region] = answer.figures
+            figures.unaligned = figures.unaligned or answer.figures.unaligned
+        if outcome is Ack.COMPLETE:
+            pending = self._pending.get(cut.checkpoint)
+            assert pending is not None
+            self._complete(pending)
+
+    def _complete(self, pending: Pending[Answer]) -> None:
+        state = self._in_flight[pending.id]
+        try:
+            metadata = self._metadata(pending, state)
+            state.writer.complete(metadata)
+        except Exception as error:
+            _log.exception("a checkpoint could not be stored [checkpoint_id=%s]", pending.id)
+            self._abort(pending.id, Reason.STORE_FAILED, str(error))
+            return
+        self._pending.end(pending.id)
+        del self._in_flight[pending.id]
+        self._past = replace(self._past, last_completion=time.time())
+        self._tolerance.succeeded(pending.id)
+        self._record_success(metadata)
+        for older in self._pending.older_than(pending.id):
+            self._abort(older, Reason.SUBSUMED)
+        self._subsume()
+        self._commit_sinks(pending.id)
+        self._notify(pending)
+        self._snapshots.delete_segments(self._gates.take_unneeded())
+
+    def _metadata(self, pending: Pending[Answer], state: _InFlight) -> CheckpointMetadata:
+        answers = [pending.acks[region] for region in sorted(pending.acks)]
+        figures = self._history.get(pending.id)
+        assert figures is not None
+        now = time.time()
+        return CheckpointMetadata(
+            job_id=self._identity.job_id,
+            job_name=self._identity.job_name,
+            id=pending.id,
+            kind="checkpoint",
+            mode=self._settings.mode.value,
+            unaligned=figures.unaligned,
+            full=figures.full,
+            triggered=pending.triggered,
+            completed=now,
+            attempt=self._identity.attempt,
+            holdfast=self._identity.holdfast,
+            spark=self._identity.spark,
+            regions=tuple(answer.region for answer in answers),
+            in_flight=_distinct([s for answer in answers for s in answer.in_flight]),
+            transactions=tuple(t for sink in self._sinks for t in sink.pending(pending.id)),
+            user=state.user,
+            statistics={"cause": pending.request.cause.name, "duration": now - pending.triggered},
+        )
+
+    def _record_success(self, metadata: CheckpointMetadata) -> None:
+        figures = self._history.get(metadata.id)
+        assert figures is not None
+        figures.status = Status.COMPLETED
+        figures.ended = metadata.completed
+        figures.path = self._store.path_of(metadata.id)
+        self._history.end(metadata.id)
+
+    def _subsume(self) -> None:
+        completed = self._store.completed
+        for old in subsumed(completed, self._settings.num_retained):
+            with step("subsume"):
+                self._store.drop(old)
+            if figures := self._history.get(old):
+                figures.discarded = True
+
+    def _commit_sinks(self, checkpoint: int) -> None:
+        """Tried again until it succeeds; meanwhile the transactions stay pending."""
+        self._commit_upto = None
+        for sink in self._sinks:
+            try:
+                sink.commit(checkpoint)
+            except Exception:
+                _log.exception("sink %s could not commit checkpoint %s", sink.uid, checkpoint)
+                self._commit_upto = checkpoint
+
+    def _notify(self, pending: Pending[Answer]) -> None:
+        with step("notify"):
+            for hook in self._hooks.on_complete:
+                try:
+                    hook(pending.id)
+                except Exception:  # it cannot take the checkpoint back
+                    _log.exception("a completion hook failed [checkpoint_id=%s]", pending.id)
+        if future := self._waiting.pop(pending.request.name, None):
+            future.set_result(pending.id)
+
+    def _abort(self, checkpoint: int, reason: Reason, detail: str = "") -> None:
+        pending = self._pending.end(checkpoint)
+        state = self._in_flight.get(checkpoint)
+        if pending is None or state is None:
+            return
+        self._gates.abort(checkpoint)
+        state.over = True
+        state.writer.give_up()
+        self._clean_up(checkpoint, state)
+        message = f"{reason.sentence} {detail}".strip()
+        figures = self._history.get(checkpoint)
+        assert figures is not None
+        figures.status, figures.ended = Status.FAILED, time.time()
+        figures.reason, figures.failure = reason.name, message
+        self._history.end(checkpoint)
+        if future := self._waiting.pop(pending.request.name, None):
+            future.set_exception(CheckpointFailed(message, checkpoint_id=checkpoint))
+        self._count(checkpoint, reason, message)
+
+    def _count(self, checkpoint: int, reason: Reason, message: str) -> None:
+        if self._tolerance.failed(checkpoint, reason) is Verdict.EXCEEDED:
+            allowed = self._settings.tolerable_failed
+            self._on_failure(
+                CheckpointFailed(
+                    f"Exceeded checkpoint tolerable failure threshold. {message}",
+                    hint="Look at `holdfast checkpoints JOB`. "
+                    f"execution.checkpointing.tolerable-failed-checkpoints is {allowed}.",
+                    checkpoint_id=checkpoint,
+                )
+            )
+
+    def _clean_up(self, checkpoint: int, state: _InFlight) -> None:
+        """Delete what was written, as soon as nobody writes any more."""
+        if state.cuts == 0:
+            try:
+                state.writer.abort()
+            except HoldfastError:
+                _log.exception("remains of checkpoint %s could not be deleted", checkpoint)
+            self._in_flight.pop(checkpoint, None)
+
+    def _close(self, reason: Reason) -> None:
+        for pending in self._pending:
+            self._abort(pending.id, reason)
+        for future in self._waiting.values():
+            future.set_exception(CheckpointFailed(reason.sentence))
+        self._closed = True
+
+
+def _distinct(segments: Sequence[Any]) -> tuple[Any, ...]:
+    """Two readers of a channel may both have a segment in flight; it is kept once."""
+    return tuple({(s.channel, s.segment): s for s in segments}.values())

@@ -1,0 +1,83 @@
+"""Statistics of all checkpoints of a job; they survive every process.
+
+One small file per checkpoint, ``<id>.json``; every hundred of them become one block.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+
+from holdfast.protocol.statistics import CheckpointFigures, Status, from_dict
+from holdfast.storage import open_storage
+
+_BLOCK = 100
+
+
+class History:
+    """Checkpoints of all attempts, oldest first. Thread-safe."""
+
+    def __init__(self, location: str) -> None:
+        self._storage = open_storage(location)
+        self._lock = threading.Lock()
+        self._singles: list[str] = []
+        self._figures = self._load()
+
+    def _load(self) -> dict[int, CheckpointFigures]:
+        found: dict[int, CheckpointFigures] = {}
+        for info in self._storage.list():
+            for line in self._storage.read(info.path).decode().splitlines():
+                figures = from_dict(json.loads(line))
+                found[figures.id] = figures
+            if not info.path.startswith("block-"):
+                self._singles.append(info.path)
+        return dict(sorted(found.items()))
+
+    def begin(self, figures: CheckpointFigures) -> None:
+        """A checkpoint was triggered. It is in memory until it ends."""
+        with self._lock:
+            self._figures[figures.id] = figures
+
+    def end(self, checkpoint: int) -> None:
+        """A checkpoint has completed or failed."""
+        with self._lock:
+            figures = self._figures[checkpoint]
+            path = f"{checkpoint}.json"
+            self._storage.publish(path, _line(figures))
+            self._singles.append(path)
+            full = self._singles[:_BLOCK] if len(self._singles) >= 2 * _BLOCK else []
+            self._singles = self._singles[len(full) :]
+        if full:
+            self._make_block(full)
+
+    def _make_block(self, paths: list[str]) -> None:
+        numbers = [int(path.removesuffix(".json")) for path in paths]
+        with self._lock:
+            data = b"".join(_line(self._figures[number]) for number in numbers)
+        self._storage.publish(f"block-{min(numbers)}-{max(numbers)}.jsonl", data)
+        for path in paths:
+            self._storage.delete(path)
+
+    def all(self) -> list[CheckpointFigures]:
+        """Every checkpoint, oldest first."""
+        with self._lock:
+            return [self._figures[number] for number in sorted(self._figures)]
+
+    def get(self, checkpoint: int) -> CheckpointFigures | None:
+        """One checkpoint."""
+        with self._lock:
+            return self._figures.get(checkpoint)
+
+    def counts(self) -> Counter[str]:
+        """How many checkpoints have which status."""
+        with self._lock:
+            return Counter(figures.status.value for figures in self._figures.values())
+
+    def latest(self, status: Status) -> CheckpointFigures | None:
+        """The newest checkpoint with that status."""
+        return next((f for f in reversed(self.all()) if f.status is status), None)
+
+
+def _line(figures: CheckpointFigures) -> bytes:
+    return (json.dumps(figures.to_dict()) + "\n").encode()

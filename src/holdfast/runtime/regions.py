@@ -1,0 +1,267 @@
+"""One region: its query, and what happens to the rows of each batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.protocol.graph import Region, SinkUse, Source
+from holdfast.runtime.channels import Channel
+from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
+from holdfast.settings import Settings
+from holdfast.sinks import PlainSink
+from holdfast.spark.streams import parquet_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.types import StructType
+
+
+@dataclass(slots=True)
+class RegionFigures:
+    """What the terminal and the server show about a region."""
+
+    batch: int = -1
+    rows: int = 0
+    rows_per_second: float = 0.0
+    lag: dict[str, Any] = field(default_factory=dict)
+    backpressured: float = 0.0
+    """Seconds that it has waited for its readers."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    busy: float = 0.0
+    """Seconds that batches have taken."""
+    watermark: str | None = None
+    offsets: dict[str, Any] = field(default_factory=dict)
+
+
+class RunningRegion:
+    """A region's query from its start to its end."""
+
+    def __init__(
+        self,
+        region: Region,
+        location: str,
+        gates: Gates,
+        channel: Channel | None,
+        sinks: Sequence[SinkUse],
+        settings: Settings,
+    ) -> None:
+        self.uid = region.uid
+        self.region = region
+        self.location = location
+        self.figures = RegionFigures()
+        self.finished = False
+        self.query: StreamingQuery | None = None
+        self.frame: DataFrame | None = None
+        self._gates = gates
+        self._channel = channel
+        self._plain = [use.sink for use in sinks if isinstance(use.sink, PlainSink)]
+        self._settings = settings
+        self._bounded: dict[str, Any] = {}
+        self._ends_itself = False
+        self._finishing = threading.Lock()
+
+    @property
+    def schema(self) -> StructType:
+        """Of the rows it puts out."""
+        assert self.frame is not None
+        return plain_schema(self.frame.schema)
+
+    # Before the start
+
+    def build(
+        self,
+        spark: SparkSession,
+        sources: Mapping[str, Source],
+        producers: Mapping[str, RunningRegion],
+    ) -> None:
+        """Make the region's DataFrame; its producers have theirs already."""
+        channels = [uid for uid in self.region.reads if uid in producers]
+        opened = [uid for uid in self.region.reads if uid in sources]
+        batch_bytes = self._settings.batch_bytes
+        gate = RegionGate(self._gates, self.uid, channels, not opened, batch_bytes)
+        inputs = []
+        for uid in self.region.reads:
+            if uid in sources:
+                inputs.append(self._open(spark, sources[uid]))
+            else:
+                steering = ChannelSteering(gate, self._gates, self.uid, self._gates.channels[uid])
+                inputs.append(parquet_stream(spark, producers[uid].schema, steering, uid))
+        self.frame = self._checked(self.region.build(*inputs))
+        self._ends_itself = not channels and self._settings.trigger.kind == "available-now"
+
+    def _open(self, spark: SparkSession, source: Source) -> DataFrame:
+        frame = source.open(spark)
+        if not getattr(frame, "isStreaming", False):
+            raise UsageError(
+                "a source must return a streaming DataFrame",
+                hint="Use spark.readStream, or hf.sources.generator(…).",
+                source=source.uid,
+            )
+        if getattr(source.open, "bounded", False):
+            self._bounded[source.uid] = source.open
+        return frame
+
+    def _checked(self, frame: Any) -> DataFrame:
+        if not getattr(frame, "isStreaming", False):
+            raise UsageError(
+                "a region must return a streaming DataFrame made from its inputs",
+                hint="Does its function return something?",
+                region=self.uid,
+            )
+        names = [name.lower() for name in frame.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        void = [f.name for f in frame.schema if f.dataType.simpleString() in ("void", "interval")]
+        if self._channel is not None and (twice or void):
+            raise UsageError(
+                "a region's rows must have columns of different names and of types that Parquet has",
+                hint=f"Change these: {', '.join(twice + void)}.",
+                region=self.uid,
+            )
+        result: DataFrame = frame
+        return result
+
+    # Running
+
+    def start(self, spark: SparkSession) -> str:
+        """Start the query; returns the id of the run."""
+        assert self.frame is not None
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.uid)
+        writer = (
+            self.frame.writeStream.queryName(self.uid)
+            .outputMode(self.region.output_mode)
+            .option("checkpointLocation", self.location)
+            .foreachBatch(self._take_batch)
+        )
+        trigger = self._settings.trigger
+        if self._ends_itself:
+            writer = writer.trigger(availableNow=True)
+        elif trigger.kind == "interval" and not self._reads_only_channels():
+            writer = writer.trigger(processingTime=f"{int(trigger.seconds * 1000)} milliseconds")
+        self.query = writer.start()
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
+        return str(self.query.runId)
+
+    def _reads_only_channels(self) -> bool:
+        return all(uid in self._gates.channels for uid in self.region.reads)
+
+    def _take_batch(self, rows: DataFrame, batch: int) -> None:
+        """In the query's thread: the rows of a batch become a segment and go to plain sinks."""
+        if self._channel is None:
+            self._to_plain_sinks(rows, batch)
+            return
+        capacity = self._settings.channel_capacity
+        self.figures.backpressured += self._gates.wait_for_room(self.uid, capacity)
+        folder = self._channel.new_folder(batch)
+        location = self._channel.location(folder)
+        (
+            rows.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+            .mode("errorifexists")
+            .parquet(location)
+        )
+        segment = self._channel.publish(batch, folder)
+        if self._plain:
+            files = [f"{location}/{name}" for name, _ in segment.files]
+            frame = rows.sparkSession.read.schema(self.schema).parquet(*files)
+            self._to_plain_sinks(frame, batch)
+
+    def _to_plain_sinks(self, rows: DataFrame, batch: int) -> None:
+        if len(self._plain) > 1 and self._channel is None:
+            rows = rows.persist()
+        for sink in self._plain:
+            sink.write(rows, batch)
+        if len(self._plain) > 1 and self._channel is None:
+            rows.unpersist()
+
+    def batch_committed(self, batch: int, report: Mapping[str, Any]) -> dict[str, int]:
+        """Spark has reported a batch; returns how far it has read its channels."""
+        ends = [source.get("endOffset") for source in report.get("sources", ())]
+        offsets = [end if isinstance(end, str) else json.dumps(end) for end in ends]
+        figures = self.figures
+        figures.batch = batch
+        figures.rows += int(report.get("numInputRows", 0))
+        figures.rows_per_second = _number(report.get("processedRowsPerSecond"))
+        figures.busy += _number(report.get("durationMs", {}).get("triggerExecution")) / 1000
+        figures.watermark = report.get("eventTime", {}).get("watermark")
+        operators = report.get("stateOperators", ())
+        figures.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
+        figures.state_bytes = sum(int(o.get("memoryUsedBytes", 0)) for o in operators)
+        figures.offsets = {
+            str(at): {"start": s.get("startOffset"), "end": s.get("endOffset")}
+            for at, s in enumerate(report.get("sources", ()))
+        }
+        self._note_bounded(offsets)
+        return channel_positions(offsets)
+
+    def _note_bounded(self, offsets: Sequence[str | None]) -> None:
+        self._read_to_end = {
+            uid
+            for uid, source in self._bounded.items()
+            if any(offset and _is_finished(source, offset) for offset in offsets)
+        }
+
+    _read_to_end: set[str] = set()
+
+    # The end
+
+    def input_has_ended(self) -> bool:
+        """Whether everything that will ever come has been read."""
+        if self._ends_itself:
+            return False
+        channels = [uid for uid in self.region.reads if uid in self._gates.channels]
+        others = [uid for uid in self.region.reads if uid not in self._gates.channels]
+        if any(uid not in self._read_to_end for uid in others):
+            return False
+        return self._gates.exhausted(self.uid, channels)
+
+    def finish(self) -> None:
+        """Let Spark do what is left to do without input, then end the query."""
+        if self._finishing.acquire(blocking=False) and self.query is not None:
+            self.query.processAllAvailable()
+            self.stop()
+
+    def stop(self) -> None:
+        """End the query; its gate must be open."""
+        for source in self._bounded.values():
+            source.stop()
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+
+    def wait_until_stopped(self, seconds: float) -> bool:
+        """Whether the query has ended within that time."""
+        deadline = time.monotonic() + seconds
+        while self.query is not None and self.query.isActive:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+
+def _is_finished(source: Any, offset: str) -> bool:
+    try:
+        return bool(source.finished(offset))
+    except UsageError:
+        return False  # the offset of another source
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and value == value else 0.0
+
+
+def plain_schema(schema: StructType) -> StructType:
+    """Without column metadata: a watermark belongs to its own query and does not travel."""
+    from pyspark.sql.types import StructType as Struct
+
+    def bare(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {k: ({} if k == "metadata" else bare(v)) for k, v in item.items()}
+        return [bare(i) for i in item] if isinstance(item, list) else item
+
+    return Struct.fromJson(bare(json.loads(schema.json())))

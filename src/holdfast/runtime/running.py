@@ -1,0 +1,318 @@
+"""A job that runs: from its start to the state in which it ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from holdfast import __version__
+from holdfast.checkpoints.store import CheckpointStore
+from holdfast.checkpoints.taking import Keeping
+from holdfast.errors import HoldfastError
+from holdfast.protocol.flow import NOTHING, Cut, Flow
+from holdfast.protocol.graph import Graph
+from holdfast.protocol.triggering import Cause
+from holdfast.runtime.attempts import base_of, choose_attempt, standing
+from holdfast.runtime.channels import Channel
+from holdfast.runtime.coordinator import Coordinator, Hooks, Identity
+from holdfast.runtime.epochs import SinkEpochs, owned_transactions
+from holdfast.runtime.gates import Gates
+from holdfast.runtime.history import History
+from holdfast.runtime.regions import RunningRegion
+from holdfast.runtime.snapshots import Snapshots
+from holdfast.runtime.work import WorkDirectory
+from holdfast.settings import Retention, Settings, StorageKind
+from holdfast.sinks import TwoPhaseSink
+from holdfast.spark.progress import BatchListener
+from holdfast.steps import step
+from holdfast.storage import open_storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+MEMORY_LIMIT = 5 << 20
+"""What storage ``jobmanager`` keeps of one snapshot."""
+
+
+class State(Enum):
+    """Flink's job states, as far as they occur."""
+
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+    SUSPENDED = "SUSPENDED"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing runs any more."""
+        return self in (State.FAILED, State.CANCELED, State.FINISHED, State.SUSPENDED)
+
+
+class RegionFailed(HoldfastError):
+    """A region's query died."""
+
+    code = "REGION_FAILED"
+    retryable = True
+
+
+class RunningJob:
+    """One run of a job, in one process."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        settings: Settings,
+        spark: SparkSession,
+        hooks: Hooks,
+        fresh: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.spark = spark
+        self.state = State.CREATED
+        self.failure: HoldfastError | None = None
+        self.entered: dict[State, float] = {State.CREATED: time.time()}
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self.work = WorkDirectory(settings.work_dir, graph.name)
+        self.job_id = self.work.job_id
+        # Before the attempt: what a crash left in it must not be taken for a checkpoint.
+        kept = (settings.checkpointing.dir or "").rstrip("/")
+        self.store = CheckpointStore(f"{kept}/{self.job_id}")
+        self.history = History(f"{settings.history_dir.rstrip('/')}/{self.job_id}")
+        self.attempt = choose_attempt(self.work, graph, settings.restore_path, fresh)
+        self._assemble(hooks)
+
+    def _assemble(self, hooks: Hooks) -> None:
+        stand = standing(self.attempt, self.graph)
+        inputs = {uid: self.graph.inputs(uid) for uid in self.graph.regions}
+        with_channel = [uid for uid in self.graph.regions if self._has_channel(uid)]
+        self.channels = {uid: self._channel(uid) for uid in with_channel}
+        for uid, channel in self.channels.items():
+            channel.recover(stand.batches[uid])
+        self.gates = Gates(
+            Flow(inputs, stand.batches, stand.positions),
+            self.channels,
+            self.graph.channels,
+            self._on_cuts,
+        )
+        self.regions = {
+            uid: RunningRegion(
+                region,
+                self.attempt.region(uid),
+                self.gates,
+                self.channels.get(uid),
+                self.graph.sinks_of(uid),
+                self.settings,
+            )
+            for uid, region in self.graph.regions.items()
+        }
+        self.sinks = [
+            SinkEpochs(use, self.job_id, self.attempt.number, self.channels[use.region], self.gates)
+            for use in self.graph.sinks.values()
+            if isinstance(use.sink, TwoPhaseSink)
+        ]
+        self._snapshots = Snapshots(
+            self.attempt, self.regions, self.channels, self.sinks, self._keeping(), self.spark
+        )
+        self.coordinator = self._coordinator(hooks)
+
+    def _coordinator(self, hooks: Hooks) -> Coordinator:
+        newest = self.store.latest
+        restored = self.attempt.restored_from or 0
+        at_least = max(newest.id if newest else 0, restored) + 1
+        return Coordinator(
+            Identity(
+                self.job_id,
+                self.graph.name,
+                self.attempt.number,
+                __version__,
+                str(self.spark.version),
+            ),
+            self.settings.checkpointing,
+            list(self.graph.regions),
+            self.gates,
+            self.store,
+            self._snapshots,
+            self.sinks,
+            self.history,
+            hooks,
+            lambda: self.work.next_checkpoint(at_least),
+            self.fail,
+        )
+
+    def _has_channel(self, uid: str) -> bool:
+        two_phase = any(isinstance(u.sink, TwoPhaseSink) for u in self.graph.sinks_of(uid))
+        return uid in self.graph.channels or two_phase
+
+    def _channel(self, uid: str) -> Channel:
+        location = self.attempt.storage.locate(f"channels/{uid}")
+        return Channel(uid, open_storage(location))
+
+    def _keeping(self) -> Keeping:
+        chosen = self.settings.checkpointing
+        in_memory = chosen.storage is StorageKind.JOBMANAGER
+        return Keeping(
+            chosen.incremental and not in_memory,
+            chosen.inline_threshold,
+            MEMORY_LIMIT if in_memory else None,
+        )
+
+    def _on_cuts(self, cuts: list[Cut]) -> None:
+        self.coordinator.cuts_reached(cuts)
+
+    # From start to end
+
+    def start(self) -> None:
+        """Recover the sinks, build all frames, start all queries."""
+        with step("start"):
+            self._recover_sinks()
+            for uid, region in self.regions.items():
+                producers = {u: self.regions[u] for u in self.graph.inputs(uid)}
+                region.build(self.spark, self.graph.sources, producers)
+        self._runs: dict[str, RunningRegion] = {}
+        self._early: list[tuple[Any, ...]] = []
+        self._listener = BatchListener(self.spark, self._on_batch, self._on_end)
+        self._enter(State.RUNNING)
+        for region in self.regions.values():
+            run = region.start(self.spark)
+            with self._lock:
+                self._runs[run] = region
+                early, self._early = self._early, []
+            for call, *values in early:
+                call(*values)
+        self.coordinator.start()
+        self._look_for_ends()
+
+    def _recover_sinks(self) -> None:
+        base = base_of(self.attempt, self.store)
+        owned = owned_transactions(base)
+        for sink in self.sinks:
+            snapshot = base.region(sink.region) if base is not None else None
+            position = snapshot.cut + 1 if snapshot is not None else NOTHING + 1
+            sink.recover(owned.get(sink.uid, []), position)
+
+    def _region_of(self, run: str, *event: Any) -> RunningRegion | None:
+        """The region of a run; an event may come before ``start`` has returned its id."""
+        with self._lock:
+            region = self._runs.get(run)
+            if region is None:
+                self._early.append(event)
+            return region
+
+    def _on_batch(self, run: str, batch: int, report: dict[str, Any]) -> None:
+        region = self._region_of(run, self._on_batch, run, batch, report)
+        if region is None:
+            return
+        self.gates.committed(region.uid, batch, region.batch_committed(batch, report))
+        self._snapshots.delete_segments(self.gates.take_unneeded())
+        self._look_for_ends()
+
+    def _on_end(self, run: str, error: str | None) -> None:
+        region = self._region_of(run, self._on_end, run, error)
+        if region is None:
+            return
+        region.finished = True
+        if error is not None:
+            self.fail(RegionFailed(f"region {region.uid!r} failed: {error}", region=region.uid))
+        elif self.state is State.RUNNING:
+            self.gates.end(region.uid)
+            self._look_for_ends()
+
+    def _look_for_ends(self) -> None:
+        if self.state is not State.RUNNING:
+            return
+        for region in self.regions.values():
+            if not region.finished and region.input_has_ended():
+                threading.Thread(target=region.finish, name=f"finish-{region.uid}").start()
+        if all(region.finished for region in self.regions.values()):
+            threading.Thread(target=self._finish, name="finish").start()
+
+    def _finish(self) -> None:
+        """All input has been read: the last checkpoint commits everything."""
+        with self._lock:
+            if self.state is not State.RUNNING or getattr(self, "_finishing", False):
+                return
+            self._finishing = True
+        self.coordinator.pause()
+        if self.settings.checkpointing.after_tasks_finish:
+            try:
+                self.coordinator.request(Cause.FINAL).result()
+            except HoldfastError as error:
+                self.fail(error)
+                return
+        self._end(State.FINISHED)
+
+    def fail(self, error: HoldfastError) -> None:
+        """Something happened that the job cannot go on with."""
+        with self._lock:
+            if self.state is not State.RUNNING:
+                return
+            self.failure = error
+            self._enter(State.FAILING)
+        threading.Thread(target=self._end, args=(State.FAILED,), name="fail").start()
+
+    def cancel(self) -> None:
+        """End the job for good; what remains of its checkpoints is a setting."""
+        with self._lock:
+            if self.state is not State.RUNNING:
+                return
+            self._enter(State.CANCELLING)
+        threading.Thread(target=self._end, args=(State.CANCELED,), name="cancel").start()
+
+    def suspend(self) -> None:
+        """Stop; the next run goes on exactly here."""
+        with self._lock:
+            if self.state is not State.RUNNING:
+                return
+            self._enter(State.CANCELLING)
+        self._end(State.SUSPENDED)
+
+    def _end(self, state: State) -> None:
+        try:
+            self.gates.stop()
+            self.coordinator.close()
+            for region in self.regions.values():
+                region.stop()
+            self._snapshots.close()
+            self._listener.close()
+            self._tidy(state)
+        except Exception as error:
+            _log.exception("the job did not end cleanly")
+            if self.failure is None:
+                self.failure = RegionFailed(f"the job did not end cleanly: {error!r}")
+            state = State.FAILED
+        self._enter(state)
+        self._over.set()
+
+    def _tidy(self, state: State) -> None:
+        if state not in (State.CANCELED, State.FINISHED):
+            return
+        for sink in self.sinks:
+            sink.abort()
+        self.work.end(self.attempt, state.value)
+        if self.settings.checkpointing.retention is not Retention.RETAIN_ON_CANCELLATION:
+            for checkpoint in self.store.completed:
+                self.store.drop(checkpoint)
+
+    def _enter(self, state: State) -> None:
+        with self._lock:
+            self.state = state
+            self.entered[state] = time.time()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Whether the job has ended."""
+        return self._over.wait(seconds)
+
+    def checkpoint(self, full: bool = False) -> Future[int]:
+        """Ask for a checkpoint now."""
+        return self.coordinator.request(Cause.USER, full)

@@ -1,0 +1,125 @@
+"""The working directory of a job: its id, its attempts, the counter of checkpoint ids.
+
+<work>/<job>/job                 {"id": …}, written once
+<work>/<job>/ids/<n>             the last checkpoint id that was given out
+<work>/<job>/attempt-<k>/        one life of the job
+    attempt                      written last when the attempt is built
+    ended                        {"state": "FINISHED" | "CANCELED"}, when it is over for good
+    regions/<uid>/               query logs
+    channels/<uid>/log/<batch>   which files are the segment of a batch
+    channels/<uid>/segments/     the files
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import AlreadyPublished, FileMissing
+from holdfast.storage import Storage, Tree, create_tree, open_storage
+from holdfast.storage.trees import delete_tree
+
+_SEAL = "attempt"
+_ENDED = "ended"
+_ATTEMPT = re.compile(r"attempt-(\d+)/" + _SEAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One life of the job's working directory."""
+
+    number: int
+    storage: Storage
+    restored_from: int | None
+    ended: str | None
+
+    def region(self, uid: str) -> str:
+        """Where the region's query log is."""
+        return self.storage.locate(f"regions/{uid}")
+
+
+class WorkDirectory:
+    """All attempts of one job."""
+
+    def __init__(self, location: str, job: str) -> None:
+        self.location = f"{location.rstrip('/')}/{job}"
+        self._storage = open_storage(self.location)
+        self.job_id = self._take_job_id()
+
+    def _take_job_id(self) -> str:
+        with suppress(FileMissing):
+            return str(json.loads(self._storage.read("job"))["id"])
+        with suppress(AlreadyPublished):  # another process may be quicker
+            self._storage.publish("job", json.dumps({"id": uuid.uuid4().hex}).encode())
+        return str(json.loads(self._storage.read("job"))["id"])
+
+    def current(self) -> Attempt | None:
+        """The newest attempt that was built completely."""
+        listed = {info.path for info in self._storage.list()}
+        numbers = [int(m[1]) for path in listed if (m := _ATTEMPT.fullmatch(path))]
+        return self._attempt(max(numbers), listed) if numbers else None
+
+    def _attempt(self, number: int, listed: set[str]) -> Attempt:
+        folder = f"attempt-{number}"
+        record = json.loads(self._storage.read(f"{folder}/{_SEAL}"))
+        ended = None
+        if f"{folder}/{_ENDED}" in listed:
+            ended = str(json.loads(self._storage.read(f"{folder}/{_ENDED}"))["state"])
+        storage = open_storage(self._storage.locate(folder))
+        return Attempt(number, storage, record["restored_from"], ended)
+
+    def begin(
+        self, restored_from: int | None, fill: Callable[[Tree, str], None] | None = None
+    ) -> Attempt:
+        """Build a new attempt; it is there when everything in it is."""
+        number = self._next_number()
+        location = self._storage.locate(f"attempt-{number}")
+        tree = create_tree(location, seal=_SEAL)
+        record = {"number": number, "restored_from": restored_from}
+        try:
+            if fill is not None:
+                fill(tree, location)
+            tree.write(_SEAL, json.dumps(record).encode())
+            tree.publish()
+        finally:
+            tree.discard()
+        return Attempt(number, open_storage(location), restored_from, None)
+
+    def _next_number(self) -> int:
+        # Also unsealed ones count: on object stores such a directory may be there in part.
+        found = {info.path.split("/")[0] for info in self._storage.list()}
+        numbers = [int(name[8:]) for name in found if re.fullmatch(r"attempt-\d+", name)]
+        return max(numbers, default=0) + 1
+
+    def remove_older(self, attempt: Attempt) -> None:
+        """Delete attempts before this one."""
+        found = {info.path.split("/")[0] for info in self._storage.list()}
+        for name in found:
+            if re.fullmatch(r"attempt-\d+", name) and int(name[8:]) < attempt.number:
+                delete_tree(self._storage, name, _SEAL)
+
+    def end(self, attempt: Attempt, state: str) -> None:
+        """Record that the attempt is over for good."""
+        attempt.storage.publish(_ENDED, json.dumps({"state": state}).encode())
+
+    def next_checkpoint(self, at_least: int) -> int:
+        """Take the next checkpoint id; it is never given out again."""
+        given = self.given_ids()
+        number = max([*given, at_least - 1]) + 1
+        self._storage.publish(f"ids/{number}", b"")
+        for old in given:
+            self._storage.delete(f"ids/{old}")
+        return number
+
+    def given_ids(self) -> list[int]:
+        """The ids on record; all but the newest may be gone."""
+        return [int(info.path.rpartition("/")[2]) for info in self._storage.list("ids")]
+
+    def describe(self) -> dict[str, Any]:
+        """For people."""
+        return {"location": self._storage.uri, "job_id": self.job_id}

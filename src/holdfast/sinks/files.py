@@ -1,0 +1,83 @@
+"""Parquet files that appear exactly once, when their checkpoint completes.
+
+``pre_commit`` puts the epoch's files under ``<path>/_holdfast/<job>/<sink>/<checkpoint>/``, which
+readers of Parquet directories skip; ``commit`` moves them up by renaming. A file's final name says
+which attempt, batch and part it is, so that committing again changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.sinks.interface import Epoch, Handle
+from holdfast.storage.moving import open_folder
+
+_STAGING = "_holdfast"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSink:
+    """A directory of Parquet files."""
+
+    path: str
+
+    def pre_commit(self, epoch: Epoch) -> Handle:
+        """Put the files where ``commit`` can rename them. What an earlier try left is replaced."""
+        folder = open_folder(self.path)
+        staging = f"{_STAGING}/{epoch.job_id}/{epoch.sink}/{epoch.checkpoint}"
+        folder.remove(staging)
+        names = []
+        for segment in epoch.segments:
+            for part, file in enumerate(segment.files):
+                name = f"{epoch.sink}-{epoch.attempt}-{segment.batch:08d}-{part:04d}.parquet"
+                folder.bring(file, f"{staging}/{name}")
+                names.append(name)
+        folder.sync(staging)
+        return {"checkpoint": epoch.checkpoint, "staging": staging, "files": names}
+
+    def commit(self, handle: Handle) -> None:
+        """Let the files appear."""
+        folder = open_folder(self.path)
+        for name in handle["files"]:
+            folder.rename(f"{handle['staging']}/{name}", name)
+        folder.sync("")
+        folder.remove(handle["staging"])
+
+    def recover_and_commit(self, handle: Handle) -> None:
+        """Commit, where some or all files may have appeared already.
+
+        The staging directory goes last, so without it everything has appeared, and may have been
+        taken away since by those it was for.
+        """
+        parent, _, name = handle["staging"].rpartition("/")
+        if name in open_folder(self.path).folders(parent):
+            self.commit(handle)
+
+    def abort(self, handle: Handle) -> None:
+        """Delete the files that have not appeared."""
+        open_folder(self.path).remove(handle["staging"])
+
+    def pending(self, job_id: str, sink: str) -> Sequence[Handle]:
+        """Every staged epoch."""
+        base = f"{_STAGING}/{job_id}/{sink}"
+        found = open_folder(self.path).folders(base)
+        return [
+            {"checkpoint": int(name), "staging": f"{base}/{name}", "files": []}
+            for name in found
+            if name.isdigit()
+        ]
+
+
+def files(path: str | os.PathLike[str], format: str = "parquet") -> Any:
+    """Parquet files below ``path``, exactly once."""
+    from holdfast.errors import UsageError
+
+    if format != "parquet":
+        raise UsageError(
+            f"the files sink writes parquet, not {format!r}",
+            hint="Use sinks.foreach_batch to write other formats at least once.",
+        )
+    return FilesSink(os.fspath(path))

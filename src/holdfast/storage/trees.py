@@ -1,0 +1,54 @@
+"""Removing a directory with all that is in it, and linking a file, wherever it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.errors import FileMissing
+from holdfast.storage import disk
+from holdfast.storage.interface import Storage
+from holdfast.storage.local import LocalStorage
+
+
+def delete_tree(storage: Storage, path: str, seal: str | None = None) -> None:
+    """Delete everything below ``path``; the ``seal`` goes first, so that no half is ever taken
+    for the whole. What is not there is not missed."""
+    if seal is not None:
+        storage.delete(f"{path}/{seal}")
+    if isinstance(storage, LocalStorage):
+        place = Path(storage.locate(path))
+        with disk.changing("delete", place), suppress(FileNotFoundError):
+            shutil.rmtree(place)
+        return
+    for file in storage.list(path):
+        storage.delete(file.path)
+    _delete_directory(storage, path)
+
+
+def _delete_directory(storage: Storage, path: str) -> None:
+    from holdfast.storage.hadoop import HadoopStorage
+
+    if isinstance(storage, HadoopStorage):
+        storage.files.delete(storage.locate(path))
+
+
+def can_link(storage: Storage) -> bool:
+    """Whether files can be kept alive by hard links."""
+    return isinstance(storage, LocalStorage)
+
+
+def link(storage: Storage, path: str, to: str) -> None:
+    """Give a file of a local storage a second name in the same storage's file system."""
+    target = Path(to)
+    try:
+        os.link(storage.locate(path), target)
+    except FileNotFoundError:
+        with disk.changing("create the directory of", target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(storage.locate(path), target)
+        except FileNotFoundError as error:
+            raise FileMissing("there is no such file", path=storage.locate(path)) from error
