@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import Settings, resolve
 
 if TYPE_CHECKING:
-    from holdfast.job import Job
-    from holdfast.runtime.running import RunningJob
+    from pyspark.sql import SparkSession
 
-Watch = Callable[["RunningJob"], None]
-"""Shows a job while it runs; returns when it is over, or asks it to stop."""
+    from holdfast.job import Job
+    from holdfast.protocol.graph import Graph
+    from holdfast.runtime.running import RunningJob
+    from holdfast.server.claims import Claim
+    from holdfast.server.processes import Process
+
+CONFIG_VARIABLE = "HOLDFAST_CONFIG"
+CONFIG_FILE = "holdfast.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job that runs, and where it answers."""
+
+    running: RunningJob
+    url: str
+
+
+Watch = Callable[[Started], None]
+"""Shows a job while it runs; returns when it is over, or when it is to be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +50,6 @@ class Outcome:
     """The newest completed checkpoint."""
 
 
-def job_settings(job: Job, arguments: Mapping[str, str], file: Path | None) -> Settings:
-    """The settings of a job from all places."""
-    return resolve(arguments=arguments, environ=os.environ, file=file, code=job.settings)
-
-
 def launch(
     job: Job,
     arguments: Mapping[str, str],
@@ -46,27 +61,52 @@ def launch(
     """Run a job until it ends.
 
     1. Check the job and its settings: all problems at once, before Spark starts.
-    2. Start Spark, find out where the job stands, start its regions.
-    3. Watch until it is over.
+    2. Claim the job, so that no other process runs it too.
+    3. Start Spark, find out where the job stands, answer HTTP, start its regions.
+    4. Watch until it is over.
     """
-    graph = job.graph()
-    settings = job_settings(job, arguments, file)
-    from holdfast.runtime.coordinator import Hooks
-    from holdfast.runtime.running import RunningJob
-    from holdfast.spark.job_session import job_session
+    _refuse_while_loading(job)
+    graph, settings = prepare(job, arguments, file)
+    if _needs_spark(settings.work_dir):
+        _session(job, settings)
+    with _claimed(graph.name, settings) as claim:
+        spark = _session(job, settings)
+        claim.spark_started(_jvm())
+        return _run(job, graph, settings, spark, fresh, claim, watch or _wait)
 
-    spark = job_session(job.name, settings.master, spark_settings(settings), settings.spark)
-    hooks = Hooks(dict(job.snapshot_hooks), tuple(job.completion_hooks))
-    running = RunningJob(graph, settings, spark, hooks, fresh)
-    running.start()
+
+def prepare(job: Job, arguments: Mapping[str, str], file: Path | None) -> tuple[Graph, Settings]:
+    """The job as data and its settings from all places; one error with everything that is wrong."""
+    problems: list[UsageError] = []
+    graph = settings = None
     try:
-        (watch or _wait)(running)
-    finally:
-        running.suspend()
-        running.wait()
-    latest = running.store.latest
-    path = running.store.path_of(latest.id) if latest is not None else None
-    return Outcome(running.job_id, running.state.value, running.failure, path)
+        graph = job.graph()
+    except UsageError as error:
+        problems.append(error)
+    try:
+        settings = job_settings(job, arguments, file)
+    except UsageError as error:
+        problems.append(error)
+    if len(problems) > 1:
+        message = "\n".join(problem.message for problem in problems)
+        raise UsageError(message, hint=problems[-1].hint, **problems[0].ids)
+    if graph is None or settings is None:
+        raise problems[0]
+    return graph, settings
+
+
+def job_settings(job: Job, arguments: Mapping[str, str], file: Path | None) -> Settings:
+    """The settings of a job from all places."""
+    chosen = file or default_config_file()
+    return resolve(arguments=arguments, environ=os.environ, file=chosen, code=job.settings)
+
+
+def default_config_file() -> Path | None:
+    """The file that ``HOLDFAST_CONFIG`` names, else ``holdfast.toml`` here, if it is there."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
 
 
 def spark_settings(settings: Settings) -> dict[str, str]:
@@ -77,6 +117,126 @@ def spark_settings(settings: Settings) -> dict[str, str]:
     return chosen
 
 
-def _wait(running: RunningJob) -> None:
-    while not running.wait(1.0):
+# Claiming
+
+
+@contextmanager
+def _claimed(name: str, settings: Settings) -> Iterator[Claim]:
+    from holdfast.runtime.work import WorkDirectory
+    from holdfast.server.claims import claim
+    from holdfast.server.processes import own_process
+    from holdfast.server.registry import Registry, Runner
+
+    work = WorkDirectory(settings.work_dir, name)
+    local = _local_path(work.location)
+    where = str(local.absolute()) if local is not None else work.location
+    runner = Runner(work.job_id, name, where, time.time(), own_process())
+    with claim(runner, local, Registry(), own_jvm=_jvm()) as claimed:
+        yield claimed
+
+
+def _local_path(location: str) -> Path | None:
+    from holdfast.storage.names import scheme_of
+
+    scheme = scheme_of(location)
+    if scheme is None:
+        return Path(location)
+    return Path(location.partition(":")[2]) if scheme == "file" else None
+
+
+def _needs_spark(location: str) -> bool:
+    """Whether the location can be read only once the job's own Spark runs, as HDFS is."""
+    from holdfast.storage import is_object_store
+
+    return _local_path(location) is None and not is_object_store(location)
+
+
+def _session(job: Job, settings: Settings) -> SparkSession:
+    from holdfast.spark.job_session import job_session
+
+    return job_session(job.name, settings.master, spark_settings(settings), settings.spark)
+
+
+def _jvm() -> Process | None:
+    from holdfast.server.processes import process
+    from holdfast.spark.jvm_process import jvm_pid
+
+    pid = jvm_pid()
+    return None if pid is None else process(pid)
+
+
+# Running
+
+
+def _run(
+    job: Job,
+    graph: Graph,
+    settings: Settings,
+    spark: SparkSession,
+    fresh: bool,
+    claim: Claim,
+    watch: Watch,
+) -> Outcome:
+    from holdfast.runtime.completion import Hooks
+    from holdfast.runtime.running import RunningJob
+    from holdfast.server.serving import serving
+    from holdfast.server.view import RunningAccess
+
+    hooks = Hooks(dict(job.snapshot_hooks), tuple(job.completion_hooks))
+    running = RunningJob(graph, settings, spark, hooks, fresh)
+    jobs = {running.job_id: RunningAccess(running)}
+    with serving(jobs, settings.rest_address, settings.rest_port) as address:
+        claim.reachable(address.url, address.token)
+        _start(running)
+        try:
+            watch(Started(running, address.url))
+        finally:
+            running.suspend()
+            running.wait()
+    return _outcome(running)
+
+
+def _start(running: RunningJob) -> None:
+    try:
+        running.start()
+    except Exception:
+        for region in running.regions.values():
+            with suppress(Exception):  # what made the start fail is what is told
+                region.stop()
+        raise
+
+
+def _wait(started: Started) -> None:
+    while not started.running.wait(1.0):
         pass
+
+
+def _outcome(running: RunningJob) -> Outcome:
+    latest = running.store.latest
+    path = running.store.path_of(latest.id) if latest is not None else None
+    return Outcome(running.job_id, running.state.value, running.failure, path)
+
+
+# Scripts that are being loaded
+
+_loading = threading.local()
+
+
+@contextmanager
+def loading_a_script() -> Iterator[None]:
+    """While this lasts, a job that is run is refused: its script is only asked for the job."""
+    _loading.script = True
+    try:
+        yield
+    finally:
+        _loading.script = False
+
+
+def _refuse_while_loading(job: Job) -> None:
+    if getattr(_loading, "script", False):
+        raise UsageError(
+            "the script runs its job while it is being loaded",
+            hint='Put job.run() below `if __name__ == "__main__":`; `holdfast run` runs the job, '
+            "and `python job.py` still does.",
+            job=job.name,
+        )

@@ -76,6 +76,13 @@ def test_stream_and_recount_have_the_same_schema(spark: SparkSession) -> None:
     assert shaped(spark).columns == list(COLUMNS)
 
 
+def test_row_numbers_may_be_large(spark: SparkSession, tmp_path: Path) -> None:
+    start = 2**31 - 5
+    source = generator(rows=10, rows_per_batch=4, start=start)
+    seen = read_all(spark, source, tmp_path)
+    assert seen.rows() == Counter(as_json(source.batch(spark, start, start + 10)))
+
+
 def test_a_restart_goes_on_with_the_next_row(spark: SparkSession, tmp_path: Path) -> None:
     first = read_all(spark, generator(rows=50, rows_per_batch=20), tmp_path)
     whole = generator(rows=120, rows_per_batch=20)

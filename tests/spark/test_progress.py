@@ -38,7 +38,11 @@ class Ears:
                     return
 
 
-def start(spark: SparkSession, log: Path, sink: Any = lambda rows, batch: None) -> StreamingQuery:
+def read(rows: DataFrame, batch: int) -> None:
+    rows.collect()
+
+
+def start(spark: SparkSession, log: Path, sink: Any = read) -> StreamingQuery:
     frame = generator(rows=40, rows_per_batch=10)(spark)
     return frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(log)).start()
 

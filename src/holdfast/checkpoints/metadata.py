@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from holdfast.errors import DamagedFile, UnknownFormat
+from holdfast.querylog.checksums import crc32c
 
 FORMAT = "holdfast-checkpoint"
 VERSION = 1
@@ -148,8 +149,14 @@ class CheckpointMetadata:
 
 def encode(metadata: CheckpointMetadata) -> bytes:
     """The file's bytes; small enough to be read by a person too."""
-    document = {"format": FORMAT, "version": VERSION, **asdict(metadata)}
+    body = asdict(metadata)
+    document = {"format": FORMAT, "version": VERSION, "crc32c": checksum(body), **body}
     return json.dumps(document, indent=1, ensure_ascii=False).encode()
+
+
+def checksum(body: Mapping[str, Any]) -> str:
+    """Of what the file says, not of how it is laid out: a person may reformat it, not alter it."""
+    return f"{crc32c(json.dumps(body).encode()):08x}"
 
 
 def decode(data: bytes, path: str) -> CheckpointMetadata:
@@ -166,10 +173,12 @@ def decode(data: bytes, path: str) -> CheckpointMetadata:
             hint=f"Known: {VERSION}. Use the release of Holdfast that wrote it.",
             path=path,
         )
+    if document.pop("crc32c", None) != checksum(document):
+        raise DamagedFile("checkpoint metadata was altered: its checksum does not fit", path=path)
     try:
         return _checkpoint(document)
     except (KeyError, TypeError) as cause:
-        raise DamagedFile(f"checkpoint metadata lacks a field: {cause}", path=path) from cause
+        raise DamagedFile(f"checkpoint metadata has other fields: {cause}", path=path) from cause
 
 
 def _checkpoint(document: dict[str, Any]) -> CheckpointMetadata:

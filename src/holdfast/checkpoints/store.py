@@ -7,6 +7,7 @@ or in flight, uses it.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import threading
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ from holdfast.errors import AlreadyPublished, FileMissing, HoldfastError
 from holdfast.protocol.retention import SharedFiles
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree, create_tree, open_storage
-from holdfast.storage.trees import delete_tree
+from holdfast.storage.trees import delete_empty, delete_tree, delete_unfinished
 
 SHARED = "shared"
 _CHECKPOINT = re.compile(r"chk-(\d+)/" + METADATA)
@@ -36,7 +37,8 @@ class CheckpointStore:
     def __init__(self, location: str) -> None:
         self.location = location.rstrip("/")
         self._storage = open_storage(self.location)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._going: set[str] = set()
         listed = [info.path for info in self._storage.list()]
         self._completed = _load(self._storage, _numbers(listed))
         self._shared = SharedFiles({n: shared_files(m) for n, m in self._completed.items()})
@@ -50,6 +52,7 @@ class CheckpointStore:
         unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
         for folder in unfinished - {f"chk-{n}" for n in self._completed}:
             delete_tree(self._storage, folder)
+        delete_unfinished(self._storage)
 
     @property
     def completed(self) -> Mapping[int, CheckpointMetadata]:
@@ -83,6 +86,8 @@ class CheckpointStore:
         path = f"{SHARED}/{name}"
         with self._lock:
             self._shared.hold(checkpoint, [path])
+            # One that is just being deleted for others must be gone before it is written anew.
+            self._lock.wait_for(lambda: path not in self._going)
             return path in self._present
 
     def write_shared(self, name: str, data: bytes) -> None:
@@ -101,9 +106,21 @@ class CheckpointStore:
         with self._lock:
             unused = self._shared.release(checkpoint)
             self._present -= unused
-        for path in unused:
-            with step("delete"):
-                self._storage.delete(path)
+            self._going |= unused
+        try:
+            for path in unused:
+                with step("delete"):
+                    self._storage.delete(path)
+        finally:
+            self._gone(unused)
+
+    def _gone(self, paths: set[str]) -> None:
+        with self._lock:
+            self._going -= paths
+            self._lock.notify_all()
+            used = {folder for path in self._shared.used for folder in _folders(path)}
+            for folder in sorted({f for path in paths for f in _folders(path)} - used)[::-1]:
+                delete_empty(self._storage, folder)
 
 
 class CheckpointWriter:
@@ -186,6 +203,12 @@ def read_checkpoint(location: str) -> tuple[CheckpointMetadata, Storage]:
             path=f"{path}/{METADATA}",
         ) from cause
     return decode(data, f"{path}/{METADATA}"), storage
+
+
+def _folders(path: str) -> list[str]:
+    """The directories between ``shared`` and a file in it."""
+    parts = posixpath.dirname(path).split("/")
+    return ["/".join(parts[:end]) for end in range(2, len(parts) + 1)]
 
 
 def _numbers(listed: Iterable[str]) -> list[int]:

@@ -34,6 +34,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     REFUSED = 3
     ENVIRONMENT = 4
+    JOB_FAILED = 5
     BUG = 70
     BROKEN_PIPE = 141
 
@@ -51,7 +52,8 @@ def exit_code(error: HoldfastError) -> ExitCode:
     for kind, code in _BY_ERROR.items():
         if isinstance(error, kind):
             return code
-    return ExitCode.BUG
+    # What else is raised on purpose comes out of a job that runs: a region, a checkpoint.
+    return ExitCode.BUG if type(error) is HoldfastError else ExitCode.JOB_FAILED
 
 
 def guarded(command: Callable[Params, None]) -> Callable[Params, None]:

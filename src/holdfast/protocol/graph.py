@@ -131,12 +131,12 @@ def _input_problems(sources: Sequence[Source], regions: Sequence[Region]) -> Ite
     for region in regions:
         if not region.reads:
             yield f"region {region.uid!r} reads nothing: say reads=<a source or a region>"
-        for uid in region.reads:
+        for uid in dict.fromkeys(region.reads):
             if uid not in known:
-                yield f"region {region.uid!r} reads {uid!r}, which is not there{_nearest(uid, known)}"
-            if region.reads.count(uid) > 1:
-                yield f"region {region.uid!r} names {uid!r} twice: name it once and use it twice"
-                break
+                near = _nearest(uid, known)
+                yield f"region {region.uid!r} reads {uid!r}, which is not there{near}"
+        for uid in dict.fromkeys(u for u in region.reads if region.reads.count(u) > 1):
+            yield f"region {region.uid!r} names {uid!r} twice: name it once and use it twice"
         if region.output_mode not in OUTPUT_MODES:
             allowed = ", ".join(OUTPUT_MODES)
             yield (

@@ -81,7 +81,7 @@ def next_trigger(
         return TriggerNow(min(queue))
     if pace.period is None:
         return WaitUntil(None)
-    due = (past.last_trigger or past.started) + pace.period
+    due = (past.started if past.last_trigger is None else past.last_trigger) + pace.period
     if past.last_completion is not None:
         due = max(due, past.last_completion + pace.min_pause)
     return TriggerNow(Request(Cause.PERIODIC, now)) if now >= due else WaitUntil(due)

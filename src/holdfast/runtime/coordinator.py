@@ -11,19 +11,17 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.checkpoints.metadata import CheckpointMetadata
-from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter
+from holdfast.checkpoints.store import CheckpointWriter
 from holdfast.errors import HoldfastError
 from holdfast.protocol.failures import Reason, Tolerance, Verdict
 from holdfast.protocol.flow import Alignment, Cut
 from holdfast.protocol.pending import Ack, Pending, PendingCheckpoints
-from holdfast.protocol.retention import subsumed
-from holdfast.protocol.statistics import CheckpointFigures, Status
+from holdfast.protocol.statistics import CheckpointFigures
 from holdfast.protocol.triggering import (
     MOST_REQUESTS,
     Cause,
@@ -34,9 +32,8 @@ from holdfast.protocol.triggering import (
     WaitUntil,
     next_trigger,
 )
-from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.completion import Completion
 from holdfast.runtime.gates import Gates
-from holdfast.runtime.history import History
 from holdfast.runtime.snapshots import Answer, Snapshots
 from holdfast.settings import Checkpointing, Mode
 from holdfast.steps import step
@@ -52,31 +49,12 @@ class CheckpointFailed(HoldfastError):
     retryable = True
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """Functions of the user's; each is called once per checkpoint, in the order of ids."""
-
-    on_snapshot: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
-    on_complete: Sequence[Callable[[int], object]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What every checkpoint says about its job."""
-
-    job_id: str
-    job_name: str
-    attempt: int
-    holdfast: str
-    spark: str
-
-
 @dataclass(slots=True)
 class _InFlight:
     """What belongs to a checkpoint that has not ended."""
 
     writer: CheckpointWriter
-    user: dict[str, Any]
+    user: dict[str, Any] = field(default_factory=dict)
     cuts: int = 0
     """Snapshots that are being made."""
     over: bool = False
@@ -87,27 +65,20 @@ class Coordinator:
 
     def __init__(
         self,
-        identity: Identity,
         settings: Checkpointing,
         regions: Sequence[str],
         gates: Gates,
-        store: CheckpointStore,
         snapshots: Snapshots,
-        sinks: Sequence[SinkEpochs],
-        history: History,
-        hooks: Hooks,
+        completion: Completion,
         take_id: Callable[[], int],
         on_failure: Callable[[HoldfastError], None],
     ) -> None:
-        self._identity = identity
         self._settings = settings
         self._regions = set(regions)
         self._gates = gates
-        self._store = store
         self._snapshots = snapshots
-        self._sinks = sinks
-        self._history = history
-        self._hooks = hooks
+        self._completion = completion
+        self._history = completion.history
         self._take_id = take_id
         self._on_failure = on_failure
         self._pace = Pace(settings.interval, settings.min_pause, settings.max_concurrent)
@@ -228,14 +199,14 @@ class Coordinator:
                 checkpoint, now, len(self._regions), request.cause.name, full, unaligned
             )
         )
+        state = _InFlight(self._completion.store.begin(checkpoint))
+        self._in_flight[checkpoint] = state
         try:
-            user = {name: hook(checkpoint) for name, hook in self._hooks.on_snapshot.items()}
+            state.user = self._completion.before(checkpoint)
         except Exception as error:
             _log.exception("a snapshot hook failed [checkpoint_id=%s]", checkpoint)
-            self._in_flight[checkpoint] = _InFlight(self._store.begin(checkpoint), {})
             self._abort(checkpoint, Reason.DECLINED, f"a snapshot hook failed: {error!r}")
             return
-        self._in_flight[checkpoint] = _InFlight(self._store.begin(checkpoint), user)
         self._gates.trigger(checkpoint, alignment)
 
     def _refuse(self, request: Request, error: HoldfastError) -> None:
@@ -280,10 +251,7 @@ class Coordinator:
         with step("acknowledge"):
             outcome = self._pending.acknowledge(cut.checkpoint, cut.region, answer)
         if outcome in (Ack.ACCEPTED, Ack.COMPLETE):
-            figures = self._history.get(cut.checkpoint)
-            assert figures is not None
-            figures.acknowledged[cut.region] = answer.figures
-            figures.unaligned = figures.unaligned or answer.figures.unaligned
+            self._history.acknowledged(cut.checkpoint, answer.figures)
         if outcome is Ack.COMPLETE:
             pending = self._pending.get(cut.checkpoint)
             assert pending is not None
@@ -292,8 +260,7 @@ class Coordinator:
     def _complete(self, pending: Pending[Answer]) -> None:
         state = self._in_flight[pending.id]
         try:
-            metadata = self._metadata(pending, state)
-            state.writer.complete(metadata)
+            self._completion.store_it(pending, state.writer, state.user)
         except Exception as error:
             _log.exception("a checkpoint could not be stored [checkpoint_id=%s]", pending.id)
             self._abort(pending.id, Reason.STORE_FAILED, str(error))
@@ -302,74 +269,17 @@ class Coordinator:
         del self._in_flight[pending.id]
         self._past = replace(self._past, last_completion=time.time())
         self._tolerance.succeeded(pending.id)
-        self._record_success(metadata)
         for older in self._pending.older_than(pending.id):
             self._abort(older, Reason.SUBSUMED)
-        self._subsume()
+        self._completion.subsume()
         self._commit_sinks(pending.id)
-        self._notify(pending)
+        self._completion.notify(pending.id)
         self._snapshots.delete_segments(self._gates.take_unneeded())
-
-    def _metadata(self, pending: Pending[Answer], state: _InFlight) -> CheckpointMetadata:
-        answers = [pending.acks[region] for region in sorted(pending.acks)]
-        figures = self._history.get(pending.id)
-        assert figures is not None
-        now = time.time()
-        return CheckpointMetadata(
-            job_id=self._identity.job_id,
-            job_name=self._identity.job_name,
-            id=pending.id,
-            kind="checkpoint",
-            mode=self._settings.mode.value,
-            unaligned=figures.unaligned,
-            full=figures.full,
-            triggered=pending.triggered,
-            completed=now,
-            attempt=self._identity.attempt,
-            holdfast=self._identity.holdfast,
-            spark=self._identity.spark,
-            regions=tuple(answer.region for answer in answers),
-            in_flight=_distinct([s for answer in answers for s in answer.in_flight]),
-            transactions=tuple(t for sink in self._sinks for t in sink.pending(pending.id)),
-            user=state.user,
-            statistics={"cause": pending.request.cause.name, "duration": now - pending.triggered},
-        )
-
-    def _record_success(self, metadata: CheckpointMetadata) -> None:
-        figures = self._history.get(metadata.id)
-        assert figures is not None
-        figures.status = Status.COMPLETED
-        figures.ended = metadata.completed
-        figures.path = self._store.path_of(metadata.id)
-        self._history.end(metadata.id)
-
-    def _subsume(self) -> None:
-        completed = self._store.completed
-        for old in subsumed(completed, self._settings.num_retained):
-            with step("subsume"):
-                self._store.drop(old)
-            if figures := self._history.get(old):
-                figures.discarded = True
-
-    def _commit_sinks(self, checkpoint: int) -> None:
-        """Tried again until it succeeds; meanwhile the transactions stay pending."""
-        self._commit_upto = None
-        for sink in self._sinks:
-            try:
-                sink.commit(checkpoint)
-            except Exception:
-                _log.exception("sink %s could not commit checkpoint %s", sink.uid, checkpoint)
-                self._commit_upto = checkpoint
-
-    def _notify(self, pending: Pending[Answer]) -> None:
-        with step("notify"):
-            for hook in self._hooks.on_complete:
-                try:
-                    hook(pending.id)
-                except Exception:  # it cannot take the checkpoint back
-                    _log.exception("a completion hook failed [checkpoint_id=%s]", pending.id)
         if future := self._waiting.pop(pending.request.name, None):
             future.set_result(pending.id)
+
+    def _commit_sinks(self, checkpoint: int) -> None:
+        self._commit_upto = None if self._completion.commit_sinks(checkpoint) else checkpoint
 
     def _abort(self, checkpoint: int, reason: Reason, detail: str = "") -> None:
         pending = self._pending.end(checkpoint)
@@ -381,11 +291,7 @@ class Coordinator:
         state.writer.give_up()
         self._clean_up(checkpoint, state)
         message = f"{reason.sentence} {detail}".strip()
-        figures = self._history.get(checkpoint)
-        assert figures is not None
-        figures.status, figures.ended = Status.FAILED, time.time()
-        figures.reason, figures.failure = reason.name, message
-        self._history.end(checkpoint)
+        self._history.failed(checkpoint, time.time(), reason.name, message)
         if future := self._waiting.pop(pending.request.name, None):
             future.set_exception(CheckpointFailed(message, checkpoint_id=checkpoint))
         self._count(checkpoint, reason, message)
@@ -417,8 +323,3 @@ class Coordinator:
         for future in self._waiting.values():
             future.set_exception(CheckpointFailed(reason.sentence))
         self._closed = True
-
-
-def _distinct(segments: Sequence[Any]) -> tuple[Any, ...]:
-    """Two readers of a channel may both have a segment in flight; it is kept once."""
-    return tuple({(s.channel, s.segment): s for s in segments}.values())

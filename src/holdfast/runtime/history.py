@@ -9,7 +9,7 @@ import json
 import threading
 from collections import Counter
 
-from holdfast.protocol.statistics import CheckpointFigures, Status, from_dict
+from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, from_dict
 from holdfast.storage import open_storage
 
 _BLOCK = 100
@@ -39,8 +39,37 @@ class History:
         with self._lock:
             self._figures[figures.id] = figures
 
-    def end(self, checkpoint: int) -> None:
-        """A checkpoint has completed or failed."""
+    def acknowledged(self, checkpoint: int, region: RegionFigures) -> None:
+        """A region has answered."""
+        with self._lock:
+            figures = self._figures[checkpoint]
+            figures.acknowledged[region.uid] = region
+            figures.unaligned = figures.unaligned or region.unaligned
+
+    def completed(self, checkpoint: int, when: float, path: str) -> None:
+        """A checkpoint has completed."""
+        figures = self.of(checkpoint)
+        figures.status, figures.ended, figures.path = Status.COMPLETED, when, path
+        self._keep(checkpoint)
+
+    def failed(self, checkpoint: int, when: float, reason: str, message: str) -> None:
+        """A checkpoint has failed."""
+        figures = self.of(checkpoint)
+        figures.status, figures.ended = Status.FAILED, when
+        figures.reason, figures.failure = reason, message
+        self._keep(checkpoint)
+
+    def discarded(self, checkpoint: int) -> None:
+        """The files of a completed checkpoint have been deleted."""
+        if figures := self.get(checkpoint):
+            figures.discarded = True
+
+    def of(self, checkpoint: int) -> CheckpointFigures:
+        """A checkpoint that was begun."""
+        with self._lock:
+            return self._figures[checkpoint]
+
+    def _keep(self, checkpoint: int) -> None:
         with self._lock:
             figures = self._figures[checkpoint]
             path = f"{checkpoint}.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,8 @@ class RunningRegion:
         self._plain = [use.sink for use in sinks if isinstance(use.sink, PlainSink)]
         self._settings = settings
         self._bounded: dict[str, Any] = {}
+        self._stoppable: list[Any] = []
+        self._read_to_end: set[str] = set()
         self._ends_itself = False
         self._finishing = threading.Lock()
 
@@ -107,6 +110,8 @@ class RunningRegion:
             )
         if getattr(source.open, "bounded", False):
             self._bounded[source.uid] = source.open
+        if hasattr(source.open, "stop"):
+            self._stoppable.append(source.open)
         return frame
 
     def _checked(self, frame: Any) -> DataFrame:
@@ -121,7 +126,7 @@ class RunningRegion:
         void = [f.name for f in frame.schema if f.dataType.simpleString() in ("void", "interval")]
         if self._channel is not None and (twice or void):
             raise UsageError(
-                "a region's rows must have columns of different names and of types that Parquet has",
+                "a region's columns must have different names, and types that Parquet has",
                 hint=f"Change these: {', '.join(twice + void)}.",
                 region=self.uid,
             )
@@ -207,8 +212,6 @@ class RunningRegion:
             if any(offset and _is_finished(source, offset) for offset in offsets)
         }
 
-    _read_to_end: set[str] = set()
-
     # The end
 
     def input_has_ended(self) -> bool:
@@ -229,7 +232,7 @@ class RunningRegion:
 
     def stop(self) -> None:
         """End the query; its gate must be open."""
-        for source in self._bounded.values():
+        for source in self._stoppable:
             source.stop()
         if self.query is not None and self.query.isActive:
             self.query.stop()
@@ -252,7 +255,7 @@ def _is_finished(source: Any, offset: str) -> bool:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) and value == value else 0.0
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def plain_schema(schema: StructType) -> StructType:

@@ -18,7 +18,8 @@ from holdfast.protocol.graph import Graph
 from holdfast.protocol.triggering import Cause
 from holdfast.runtime.attempts import base_of, choose_attempt, standing
 from holdfast.runtime.channels import Channel
-from holdfast.runtime.coordinator import Coordinator, Hooks, Identity
+from holdfast.runtime.completion import Completion, Hooks, Identity
+from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.epochs import SinkEpochs, owned_transactions
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.history import History
@@ -85,7 +86,11 @@ class RunningJob:
         self._over = threading.Event()
         self.work = WorkDirectory(settings.work_dir, graph.name)
         self.job_id = self.work.job_id
-        # Before the attempt: what a crash left in it must not be taken for a checkpoint.
+        self._listener: BatchListener | None = None
+        self._find_standing(hooks, fresh)
+
+    def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
+        settings, graph = self.settings, self.graph
         kept = (settings.checkpointing.dir or "").rstrip("/")
         self.store = CheckpointStore(f"{kept}/{self.job_id}")
         self.history = History(f"{settings.history_dir.rstrip('/')}/{self.job_id}")
@@ -130,22 +135,15 @@ class RunningJob:
         newest = self.store.latest
         restored = self.attempt.restored_from or 0
         at_least = max(newest.id if newest else 0, restored) + 1
+        spark = str(self.spark.version)
+        identity = Identity(self.job_id, self.graph.name, self.attempt.number, __version__, spark)
+        settings = self.settings.checkpointing
         return Coordinator(
-            Identity(
-                self.job_id,
-                self.graph.name,
-                self.attempt.number,
-                __version__,
-                str(self.spark.version),
-            ),
-            self.settings.checkpointing,
+            settings,
             list(self.graph.regions),
             self.gates,
-            self.store,
             self._snapshots,
-            self.sinks,
-            self.history,
-            hooks,
+            Completion(identity, settings, self.store, self.sinks, self.history, hooks),
             lambda: self.work.next_checkpoint(at_least),
             self.fail,
         )
@@ -173,7 +171,14 @@ class RunningJob:
     # From start to end
 
     def start(self) -> None:
-        """Recover the sinks, build all frames, start all queries."""
+        """Recover the sinks, build all frames, start all queries; all of it or nothing runs."""
+        try:
+            self._start()
+        except BaseException:
+            self._end(State.FAILED)
+            raise
+
+    def _start(self) -> None:
         with step("start"):
             self._recover_sinks()
             for uid, region in self.regions.items():
@@ -284,7 +289,8 @@ class RunningJob:
             for region in self.regions.values():
                 region.stop()
             self._snapshots.close()
-            self._listener.close()
+            if self._listener is not None:
+                self._listener.close()
             self._tidy(state)
         except Exception as error:
             _log.exception("the job did not end cleanly")

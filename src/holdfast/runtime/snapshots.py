@@ -17,11 +17,12 @@ from holdfast.checkpoints.metadata import InputSnapshot, RegionSnapshot, Segment
 from holdfast.checkpoints.store import CheckpointWriter
 from holdfast.checkpoints.taking import Checksums, Keeping, Pinned, keep_region, keep_segment, pin
 from holdfast.protocol.flow import NOTHING, Cut
-from holdfast.protocol.statistics import RegionFigures
+from holdfast.protocol.statistics import RegionFigures, TaskFigures
 from holdfast.runtime.channels import Channel, Segment
 from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.work import Attempt
+from holdfast.spark.tasks import task_times
 from holdfast.steps import step
 from holdfast.storage import open_storage
 
@@ -169,8 +170,20 @@ class Snapshots:
             checkpointed_size=written,
             in_flight=sum(s.size for s in segments),
             unaligned=cut.unaligned,
+            tasks=self._tasks(cut),
         )
         return Answer(region, tuple(segments), figures)
+
+    def _tasks(self, cut: Cut) -> tuple[TaskFigures, ...]:
+        query = self._regions[cut.region].query
+        if query is None or cut.batch == NOTHING:
+            return ()
+        try:
+            found = task_times(self._spark, str(query.runId), cut.batch)
+        except Exception:  # figures are not worth a checkpoint
+            _log.exception("no task figures of region %s", cut.region)
+            return ()
+        return tuple(TaskFigures(task.index, task.seconds, task.finished) for task in found)
 
     def _keep_segment(
         self, channel: str, number: int, writer: CheckpointWriter, keeping: Keeping

@@ -1,8 +1,8 @@
 """Parquet files that appear exactly once, when their checkpoint completes.
 
 ``pre_commit`` puts the epoch's files under ``<path>/_holdfast/<job>/<sink>/<checkpoint>/``, which
-readers of Parquet directories skip; ``commit`` moves them up by renaming. A file's final name says
-which attempt, batch and part it is, so that committing again changes nothing.
+readers of Parquet directories skip; ``commit`` moves them up by renaming. On a local disk they are
+hard links to the segments that the batches have written anyway; elsewhere executors write them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from holdfast.errors import UsageError
 from holdfast.sinks.interface import Epoch, Handle
-from holdfast.storage.moving import open_folder
+from holdfast.storage.moving import Folder, open_folder
 
 _STAGING = "_holdfast"
 
@@ -29,20 +29,23 @@ class FilesSink:
         folder = open_folder(self.path)
         staging = f"{_STAGING}/{epoch.job_id}/{epoch.sink}/{epoch.checkpoint}"
         folder.remove(staging)
-        names = []
-        for segment in epoch.segments:
-            for part, file in enumerate(segment.files):
-                name = f"{epoch.sink}-{epoch.attempt}-{segment.batch:08d}-{part:04d}.parquet"
-                folder.bring(file, f"{staging}/{name}")
-                names.append(name)
-        folder.sync(staging)
+        origins = [file for segment in epoch.segments for file in segment.files]
+        if not origins:
+            staged = []
+        elif folder.can_link(origins):
+            staged = _link(folder, staging, epoch)
+        else:
+            epoch.rows().write.parquet(folder.locate(staging))
+            staged = [n for n in folder.files(staging) if n.endswith(".parquet")]
+        prefix = f"{epoch.sink}-{epoch.attempt}-{epoch.checkpoint:08d}"
+        names = [[name, f"{prefix}-{at:05d}.parquet"] for at, name in enumerate(staged)]
         return {"checkpoint": epoch.checkpoint, "staging": staging, "files": names}
 
     def commit(self, handle: Handle) -> None:
         """Let the files appear."""
         folder = open_folder(self.path)
-        for name in handle["files"]:
-            folder.rename(f"{handle['staging']}/{name}", name)
+        for staged, name in handle["files"]:
+            folder.rename(f"{handle['staging']}/{staged}", name)
         folder.sync("")
         folder.remove(handle["staging"])
 
@@ -63,18 +66,25 @@ class FilesSink:
     def pending(self, job_id: str, sink: str) -> Sequence[Handle]:
         """Every staged epoch."""
         base = f"{_STAGING}/{job_id}/{sink}"
-        found = open_folder(self.path).folders(base)
         return [
             {"checkpoint": int(name), "staging": f"{base}/{name}", "files": []}
-            for name in found
+            for name in open_folder(self.path).folders(base)
             if name.isdigit()
         ]
 
 
-def files(path: str | os.PathLike[str], format: str = "parquet") -> Any:
-    """Parquet files below ``path``, exactly once."""
-    from holdfast.errors import UsageError
+def _link(folder: Folder, staging: str, epoch: Epoch) -> list[str]:
+    names = []
+    for segment in epoch.segments:
+        for part, file in enumerate(segment.files):
+            names.append(f"{segment.batch:08d}-{part:05d}.parquet")
+            folder.link(file, f"{staging}/{names[-1]}")
+    folder.sync(staging)
+    return names
 
+
+def files(path: str | os.PathLike[str], format: str = "parquet") -> FilesSink:
+    """Parquet files below ``path``, exactly once."""
     if format != "parquet":
         raise UsageError(
             f"the files sink writes parquet, not {format!r}",

@@ -28,7 +28,7 @@ def generator(
     Row ``n`` has ``value`` n and ``timestamp`` n milliseconds after 1970. ``columns`` replaces
     them by SQL expressions over them: ``{"app": "concat('app', value % 7)"}``. Expressions must
     depend on nothing else, as ``rand()`` would. With ``rows`` the source is bounded: it ends
-    after that many, counted from row ``start``.
+    after that many, counted from row ``start``. The query goes on without rows: see ``finished``.
     """
     _require("rows", rows, at_least=0)
     _require("rows_per_batch", rows_per_batch, at_least=1)

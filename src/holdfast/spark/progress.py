@@ -50,8 +50,8 @@ class BatchListener:
 class _Events:
     """Spark's interface for listeners, answered by Python.
 
-    pyspark's own reads each report field by field, some hundred calls into the JVM, before it
-    hands it on. Here two calls bring all of it as JSON.
+    pyspark's own reads each report field by field, each a call into the JVM, before it hands it
+    on. Here two calls bring all of it as JSON.
     """
 
     def __init__(self, on_batch: OnBatch, on_end: OnEnd) -> None:

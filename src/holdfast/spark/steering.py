@@ -30,6 +30,7 @@ class Steering(Protocol):
     4. Stopping a query waits for the answer. Whoever stops one must first make a waiting
        ``latest`` answer, for Spark's interrupt does not reach Python.
     5. If the same frame is used twice in a query, or in two, all of them ask the same steering.
+    6. A query with ``trigger(availableNow=True)`` asks ``latest`` once and ends after that batch.
     """
 
     def initial(self) -> str:

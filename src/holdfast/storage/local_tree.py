@@ -207,10 +207,11 @@ def _lock_directory(staging: Path) -> int | None:
 def _remove_remains(target: Path) -> None:
     for found in target.parent.iterdir():
         if is_staging_of(found.name, target.name):
-            _remove_if_dead(found)
+            remove_if_dead(found)
 
 
-def _remove_if_dead(staging: Path) -> None:
+def remove_if_dead(staging: Path) -> None:
+    """Remove a staging directory, unless the process that writes it lives."""
     lock = _open_directory(staging)
     if lock is None:
         return

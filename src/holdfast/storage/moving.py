@@ -1,9 +1,10 @@
-"""A directory into which files are brought and within which they are renamed."""
+"""A directory into which files are linked and within which they are renamed."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +18,14 @@ from holdfast.storage.names import checked, scheme_of
 class Folder(Protocol):
     """Files below one directory; every path is relative to it."""
 
-    def bring(self, location: str, to: str) -> None:
-        """Put a file from elsewhere at ``to``."""
+    def locate(self, path: str) -> str:
+        """The full location, as Spark writes to it."""
+
+    def can_link(self, locations: Sequence[str]) -> bool:
+        """Whether these files can get a second name in here."""
+
+    def link(self, location: str, to: str) -> None:
+        """Give a file from elsewhere a second name, durably but for the directory's ``sync``."""
 
     def rename(self, path: str, to: str) -> None:
         """Rename; nothing to do if ``path`` is gone and ``to`` is there."""
@@ -29,8 +36,11 @@ class Folder(Protocol):
     def folders(self, path: str) -> list[str]:
         """Names of the directories directly in ``path``."""
 
+    def files(self, path: str) -> list[str]:
+        """Names of the files directly in ``path``."""
+
     def sync(self, path: str) -> None:
-        """Make what was brought to or renamed into a directory survive a power cut."""
+        """Make names that were linked or renamed into a directory survive a power cut."""
 
 
 def open_folder(location: str) -> Folder:
@@ -43,73 +53,72 @@ def open_folder(location: str) -> Folder:
 
 
 class LocalFolder:
-    """On a local disk: hard links where they are possible, copies elsewhere."""
+    """On a local disk."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def bring(self, location: str, to: str) -> None:
-        """Put a file from elsewhere at ``to``."""
+    def locate(self, path: str) -> str:
+        """The full location."""
+        return str(self._root / checked(path))
+
+    def can_link(self, locations: Sequence[str]) -> bool:
+        """Only files on the same disk have room for another name."""
+        if any(scheme_of(location) not in (None, "file") for location in locations):
+            return False
+        with disk.changing("create", self._root):
+            disk.make_directories(self._root)
+            own = self._root.stat().st_dev
+        return all(_device(local_path(location)) == own for location in locations)
+
+    def link(self, location: str, to: str) -> None:
+        """Give a file from elsewhere a second name."""
         target = self._root / checked(to)
-        if scheme_of(location) not in (None, "file"):
-            _download(location, target)
-            return
-        origin = local_path(location)
         with disk.changing("create the directory of", target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(origin, target)
-        except FileNotFoundError as error:
-            raise FileMissing("there is no such file", path=str(origin)) from error
-        except OSError:  # another disk, or no links there
-            with disk.changing("write", target):
-                shutil.copyfile(origin, target)
-        with disk.changing("write", target):
+        with disk.reading(location):
+            os.link(local_path(location), target)
             disk.sync(target)
 
     def rename(self, path: str, to: str) -> None:
         """Rename; nothing to do if ``path`` is gone and ``to`` is there."""
         origin, target = self._root / checked(path), self._root / checked(to)
         try:
-            origin.rename(target)
-        except FileNotFoundError as error:
-            if not target.exists():
-                raise FileMissing("a file to be committed is gone", path=str(origin)) from error
+            with disk.changing("rename", origin):
+                origin.rename(target)
+        except Exception:
+            if origin.exists() or not target.exists():
+                raise
 
     def remove(self, path: str) -> None:
-        """Remove a directory with all that is in it, and parents that are then empty."""
+        """Remove a directory with all that is in it."""
         place = self._root / checked(path)
         with disk.changing("delete", place), suppress(FileNotFoundError):
             shutil.rmtree(place)
-        for parent in place.parents:
-            if parent == self._root:
-                break
-            try:
-                parent.rmdir()
-            except OSError:
-                break
 
     def folders(self, path: str) -> list[str]:
         """Names of the directories directly in ``path``."""
+        return sorted(entry.name for entry in self._entries(path) if entry.is_dir())
+
+    def files(self, path: str) -> list[str]:
+        """Names of the files directly in ``path``."""
+        return sorted(entry.name for entry in self._entries(path) if entry.is_file())
+
+    def _entries(self, path: str) -> list[os.DirEntry[str]]:
         try:
-            return sorted(e.name for e in os.scandir(self._root / checked(path)) if e.is_dir())
+            return list(os.scandir(self._root / checked(path)))
         except FileNotFoundError:
             return []
 
     def sync(self, path: str) -> None:
         """Make a directory durable."""
         place = self._root / checked(path) if path else self._root
-        with suppress(FileNotFoundError), disk.changing("write", place):
+        with disk.changing("write", place), suppress(FileNotFoundError):
             disk.sync(place)
 
 
-def _download(location: str, target: Path) -> None:
-    from holdfast.storage import open_storage
-
-    parent, _, name = location.rpartition("/")
-    with disk.changing("create the directory of", target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    with open_storage(parent).open(name) as stream, target.open("wb") as out:
-        shutil.copyfileobj(stream, out)
-        out.flush()
-        os.fsync(out.fileno())
+def _device(path: Path) -> int:
+    try:
+        return path.stat().st_dev
+    except FileNotFoundError as error:
+        raise FileMissing("there is no such file", path=str(path)) from error

@@ -1,4 +1,4 @@
-"""Removing a directory with all that is in it, and linking a file, wherever it is."""
+"""Removing directories and what crashes leave in them, and linking a file, wherever it is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import FileMissing
-from holdfast.storage import disk
+from holdfast.storage import disk, is_object_store
 from holdfast.storage.interface import Storage
 from holdfast.storage.local import LocalStorage
+from holdfast.storage.local_tree import remove_if_dead
+from holdfast.storage.names import is_unfinished
 
 
 def delete_tree(storage: Storage, path: str, seal: str | None = None) -> None:
@@ -33,6 +35,38 @@ def _delete_directory(storage: Storage, path: str) -> None:
 
     if isinstance(storage, HadoopStorage):
         storage.files.delete(storage.locate(path))
+
+
+def delete_empty(storage: Storage, path: str) -> None:
+    """Delete a directory in which no file is left; object stores have none."""
+    if isinstance(storage, LocalStorage):
+        with suppress(OSError):  # not there, or a file is in it after all
+            Path(storage.locate(path)).rmdir()
+    elif not is_object_store(storage.uri) and not storage.list(path):
+        _delete_directory(storage, path)
+
+
+def delete_unfinished(storage: Storage) -> None:
+    """Delete what dead processes were still writing, and directories without a file.
+
+    Only on a local disk: elsewhere nobody can tell the dead from the living.
+    """
+    if isinstance(storage, LocalStorage):
+        with disk.changing("delete", storage.root), suppress(FileNotFoundError):
+            _sweep(storage.root)
+
+
+def _sweep(directory: Path) -> None:
+    for place in list(directory.iterdir()):
+        if not place.is_dir() or place.is_symlink():
+            if is_unfinished(place.name):
+                place.unlink(missing_ok=True)
+        elif is_unfinished(place.name):
+            remove_if_dead(place)
+        else:
+            _sweep(place)
+            with suppress(OSError):  # there is a file in it
+                place.rmdir()
 
 
 def can_link(storage: Storage) -> bool:

@@ -1,0 +1,134 @@
+"""Running jobs as people read them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli.tables import grid, table
+from holdfast.cli.terminal import counted, in_bytes, prose
+from holdfast.cli.times import clock, duration, number, rate
+
+Document = Mapping[str, Any]
+
+
+def listing(console: Console, entries: Sequence[Document]) -> None:
+    """``holdfast list``."""
+    if not entries:
+        prose(console, "No job is running here.")
+        return
+    made = columns("name", "state", "uptime", "id", "pid", "url", left=6)
+    for entry in entries:
+        made.add_row(
+            Text(entry["name"], "bold"),
+            entry["state"],
+            duration(max(0.0, time.time() - entry["started"])),
+            entry["id"],
+            str(entry["pid"]),
+            entry["url"] or "-",
+        )
+    console.print(made)
+
+
+def information(console: Console, job: Document) -> None:
+    """``holdfast info``."""
+    console.print(_facts(job))
+    heading(console, "Regions")
+    console.print(_regions(job["regions"]))
+    if job["channels"]:
+        heading(console, "Channels")
+        console.print(_channels(job["channels"]))
+    changed = [each for each in job["settings"] if each["origin"] != "default"]
+    if changed:
+        heading(console, "Settings that are not defaults")
+        console.print(_settings(changed))
+
+
+def _facts(job: Document) -> Table:
+    counts, latest = job["checkpoints"], job["checkpoints"]["latest"]
+    facts = {
+        "job": job["name"],
+        "id": job["id"],
+        "state": f"{job['state']}, since {clock(job['started'])} ({duration(job['duration'])})",
+        "failure": job["failure"]["message"] if job["failure"] else "",
+        "mode": job["mode"],
+        "url": job["url"] or "",
+        "pid": str(job["pid"]),
+        "work": job["work_dir"],
+        "restored": _restored(job["restored"]),
+        "checkpoints": f"{counts['completed']} completed, {counts['failed']} failed, "
+        f"{counts['in_progress']} in progress",
+        "newest": latest["path"] if latest else "",
+    }
+    return named(facts)
+
+
+def named(facts: Mapping[str, str]) -> Table:
+    """Names and values; those without a value are left out."""
+    made = grid("bold", "")
+    for name, value in facts.items():
+        if value:
+            made.add_row(name, Text(value, overflow="fold"))
+    return made
+
+
+def _restored(restored: Document | None) -> str:
+    return f"checkpoint {restored['id']}, {restored['path']}" if restored else ""
+
+
+def _regions(regions: Sequence[Document]) -> Table:
+    made = columns(
+        "region", "reads", "status", "batch", "rows/s", "rows", "state", "behind", left=3
+    )
+    for region in regions:
+        state = f"{counted(region['state_rows'], 'row')}, {in_bytes(region['state_bytes'])}"
+        made.add_row(
+            Text(region["uid"], "bold"),
+            Text(", ".join(region["reads"])),
+            region["status"],
+            "-" if region["batch"] < 0 else f"{region['batch']:,}",
+            rate(region["rows_per_second"]),
+            number(region["rows"]),
+            state if region["state_rows"] else "-",
+            counted(region["behind"], "segment") if region["behind"] else "-",
+        )
+    return made
+
+
+def _channels(channels: Sequence[Document]) -> Table:
+    made = columns("channel", "readers", "unread", "capacity", left=2)
+    for channel in channels:
+        made.add_row(
+            Text(channel["uid"], "bold"),
+            Text(", ".join(channel["readers"])),
+            in_bytes(channel["unread"]),
+            in_bytes(channel["capacity"]),
+        )
+    return made
+
+
+def _settings(settings: Sequence[Document]) -> Table:
+    made = grid("", "", "dim")
+    for each in settings:
+        made.add_row(Text(each["key"]), Text(each["value"], overflow="fold"), Text(each["origin"]))
+    return made
+
+
+def columns(*names: str, left: int = 1) -> Table:
+    """A table whose columns after the first ``left`` hold numbers."""
+    made = table(*names)
+    made.padding = (0, 2, 0, 0)
+    for column in made.columns[left:]:
+        column.justify = "right"
+    return made
+
+
+def heading(console: Console, text: str) -> None:
+    """A line above a table."""
+    console.print()
+    console.print(text, style="bold")

@@ -1,0 +1,112 @@
+"""A run from its start to its exit code, as the terminal shows it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.cli import follow, live
+from holdfast.cli.launching import Launched, Stopping, end_java
+from holdfast.cli.noise import noise_in
+from holdfast.cli.terminal import counted, err, out, prose, spinner
+from holdfast.cli.times import duration
+from holdfast.errors import HoldfastError
+from holdfast.launch import Outcome, Started, Watch
+from holdfast.protocol.statistics import Status
+from holdfast.server.registry import home
+from holdfast.server.view import JobView, RegionView, look
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How a run is shown."""
+
+    as_json: bool
+    quiet: bool
+    again: str
+    """The command that goes on with the job."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a terminal to draw on."""
+        return sys.stderr.isatty() and not self.as_json and not self.quiet
+
+
+def run_and_show(launch: Callable[[Watch], Outcome], name: str, display: Display) -> int:
+    """Run a job; returns the exit code, or raises what the job failed of."""
+    log = home() / "logs" / f"{name}.log"
+    with noise_in(log):
+        launched = Launched(launch)
+        try:
+            with _starting(display):
+                started = launched.started()
+            stopping = Stopping(started, lambda by: _tell_stopping(by, display))
+            with stopping.answering():
+                _show(launched, started, display)
+                outcome = launched.outcome()
+            last = look(started.running)
+        finally:
+            end_java()
+    if outcome.failure is not None:
+        raise _with_log(outcome.failure, log)
+    _tell_end(outcome, last, display)
+    interrupted = outcome.state == "SUSPENDED" and stopping.exit_code is not None
+    return stopping.exit_code or 0 if interrupted else 0
+
+
+def _starting(display: Display) -> AbstractContextManager[None]:
+    return spinner("Starting Spark") if display.is_live else nullcontext()
+
+
+def _show(launched: Launched, started: Started, display: Display) -> None:
+    if display.is_live:
+        live.watch(err(), launched, started)
+    elif display.as_json:
+        follow.watch(launched, started, follow.document(started.url))
+    else:
+        tell = follow.nothing if display.quiet else follow.line(started.url)
+        follow.watch(launched, started, tell)
+
+
+def _tell_stopping(by: str, display: Display) -> None:
+    # Live shows the state; a line between its pictures would tear them.
+    if not display.is_live and not display.as_json:
+        sys.stderr.write(f"stopping because of {by}; once more ends it at once\n")
+
+
+def _with_log(failure: HoldfastError, log: Path) -> HoldfastError:
+    hint = " ".join(filter(None, [failure.hint, f"What Spark logged is in {log}."]))
+    return type(failure)(failure.message, hint=hint, **failure.ids)
+
+
+def _tell_end(outcome: Outcome, last: JobView, display: Display) -> None:
+    if display.as_json:
+        item = {"event": "end", "job": last.id, "state": last.state, "path": outcome.checkpoint}
+        sys.stdout.write(json.dumps(item) + "\n")
+        return
+    prose(out(), summary(outcome, last))
+    if outcome.state == "SUSPENDED":
+        prose(out(), f"The next run goes on exactly here: {display.again}")
+
+
+def summary(outcome: Outcome, last: JobView) -> str:
+    """One line about a run that is over."""
+    taken = [c for c in last.checkpoints if c.triggered >= last.started]
+    completed = sum(c.status is Status.COMPLETED for c in taken)
+    rows = sum(region.rows for region in last.regions if _reads_a_source(last, region))
+    word = {"SUSPENDED": "stopped"}.get(outcome.state, outcome.state.lower())
+    parts = [
+        f"{last.name} {word} after {duration(last.duration)}",
+        f"{counted(rows, 'row')} read",
+        f"{counted(completed, 'checkpoint')} completed",
+    ]
+    path = f"\nLast checkpoint: {outcome.checkpoint}" if outcome.checkpoint else ""
+    return ", ".join(parts) + path
+
+
+def _reads_a_source(view: JobView, region: RegionView) -> bool:
+    return any(view.region(uid) is None for uid in region.reads)

@@ -1,0 +1,134 @@
+"""What follows when every region has acknowledged a checkpoint.
+
+1. Its metadata is written and stored: from then on it exists, whatever dies.
+2. Older checkpoints beyond the number to retain are deleted.
+3. Sinks commit the transactions that it promises; this is tried until it succeeds.
+4. The job's own functions are told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.checkpoints.metadata import CheckpointMetadata, SegmentSnapshot
+from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter
+from holdfast.protocol.pending import Pending
+from holdfast.protocol.retention import subsumed
+from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.history import History
+from holdfast.runtime.snapshots import Answer
+from holdfast.settings import Checkpointing
+from holdfast.steps import step
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Functions of the user's; each is called once per checkpoint, in the order of ids."""
+
+    on_snapshot: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
+    on_complete: Sequence[Callable[[int], object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What every checkpoint says about its job."""
+
+    job_id: str
+    job_name: str
+    attempt: int
+    holdfast: str
+    spark: str
+
+
+class Completion:
+    """Completes checkpoints, one after the other."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        settings: Checkpointing,
+        store: CheckpointStore,
+        sinks: Sequence[SinkEpochs],
+        history: History,
+        hooks: Hooks,
+    ) -> None:
+        self.store = store
+        self.history = history
+        self._identity = identity
+        self._settings = settings
+        self._sinks = sinks
+        self._hooks = hooks
+
+    def before(self, checkpoint: int) -> dict[str, Any]:
+        """Ask the snapshot hooks; what they return becomes part of the checkpoint."""
+        return {name: hook(checkpoint) for name, hook in self._hooks.on_snapshot.items()}
+
+    def store_it(
+        self, pending: Pending[Answer], writer: CheckpointWriter, user: Mapping[str, Any]
+    ) -> None:
+        """Make the checkpoint real."""
+        metadata = self._metadata(pending, user)
+        writer.complete(metadata)
+        self.history.completed(pending.id, metadata.completed, self.store.path_of(pending.id))
+
+    def _metadata(self, pending: Pending[Answer], user: Mapping[str, Any]) -> CheckpointMetadata:
+        answers = [pending.acks[region] for region in sorted(pending.acks)]
+        figures = self.history.of(pending.id)
+        now = time.time()
+        return CheckpointMetadata(
+            job_id=self._identity.job_id,
+            job_name=self._identity.job_name,
+            id=pending.id,
+            kind="checkpoint",
+            mode=self._settings.mode.value,
+            unaligned=figures.unaligned,
+            full=figures.full,
+            triggered=pending.triggered,
+            completed=now,
+            attempt=self._identity.attempt,
+            holdfast=self._identity.holdfast,
+            spark=self._identity.spark,
+            regions=tuple(answer.region for answer in answers),
+            in_flight=_distinct([s for answer in answers for s in answer.in_flight]),
+            transactions=tuple(t for sink in self._sinks for t in sink.pending(pending.id)),
+            user=user,
+            statistics={"cause": pending.request.cause.name, "duration": now - pending.triggered},
+        )
+
+    def subsume(self) -> None:
+        """Delete the checkpoints beyond those to retain."""
+        for old in subsumed(self.store.completed, self._settings.num_retained):
+            with step("subsume"):
+                self.store.drop(old)
+            self.history.discarded(old)
+
+    def commit_sinks(self, checkpoint: int) -> bool:
+        """Whether all sinks have committed; what they have not stays pending."""
+        done = True
+        for sink in self._sinks:
+            try:
+                sink.commit(checkpoint)
+            except Exception:
+                _log.exception("sink %s could not commit checkpoint %s", sink.uid, checkpoint)
+                done = False
+        return done
+
+    def notify(self, checkpoint: int) -> None:
+        """Tell the completion hooks; they cannot take the checkpoint back."""
+        with step("notify"):
+            for hook in self._hooks.on_complete:
+                try:
+                    hook(checkpoint)
+                except Exception:
+                    _log.exception("a completion hook failed [checkpoint_id=%s]", checkpoint)
+
+
+def _distinct(segments: Sequence[SegmentSnapshot]) -> tuple[SegmentSnapshot, ...]:
+    """Two readers of a channel may both have a segment in flight; it is kept once."""
+    return tuple({(s.channel, s.segment): s for s in segments}.values())

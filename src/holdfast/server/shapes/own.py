@@ -1,0 +1,55 @@
+"""What Flink has no place for: regions with their rates, channels, checkpoints with their cause.
+
+Here times and durations are in seconds, as everywhere in Holdfast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.protocol.statistics import CheckpointFigures
+from holdfast.server.shapes.checkpoints import counts
+from holdfast.server.view import JobView
+
+
+def job(view: JobView) -> dict[str, Any]:
+    """``/jobs/:jid/holdfast``."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "state": view.state,
+        "started": view.started,
+        "ended": view.ended,
+        "duration": view.duration,
+        "mode": view.settings.checkpointing.mode.value,
+        "failure": None if view.failure is None else asdict(view.failure),
+        "restored": None if view.restored is None else asdict(view.restored),
+        "regions": [asdict(region) for region in view.regions],
+        "channels": [asdict(channel) for channel in view.channels],
+        "checkpoints": {**counts(view), "latest": _latest(view)},
+        "settings": [each._asdict() for each in view.settings.describe()],
+    }
+
+
+def _latest(view: JobView) -> dict[str, Any] | None:
+    latest = view.completed()
+    return None if latest is None else checkpoint(latest)
+
+
+def checkpoint(figures: CheckpointFigures) -> dict[str, Any]:
+    """Everything on record about a checkpoint, and the sums that people look at."""
+    return {
+        **figures.to_dict(),
+        "duration": figures.duration,
+        "state_size": figures.state_size,
+        "checkpointed_size": figures.checkpointed_size,
+        "in_flight": figures.in_flight,
+        "alignment": figures.alignment,
+    }
+
+
+def checkpoints(view: JobView, last: int) -> dict[str, Any]:
+    """``/jobs/:jid/holdfast/checkpoints``, newest first."""
+    newest_first = list(reversed(view.checkpoints))[:last]
+    return {"counts": counts(view), "checkpoints": [checkpoint(c) for c in newest_first]}

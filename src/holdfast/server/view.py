@@ -1,0 +1,241 @@
+"""A running job as data, at one moment: what the server answers from and the terminal shows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from holdfast.protocol.statistics import CheckpointFigures, Status
+from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.runtime.regions import RunningRegion
+    from holdfast.runtime.running import RunningJob
+
+OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
+"""Job states in which nothing runs any more."""
+
+_STATUS = {
+    "CREATED": "CREATED",
+    "RUNNING": "RUNNING",
+    "FAILING": "CANCELING",
+    "FAILED": "FAILED",
+    "CANCELLING": "CANCELING",
+    "CANCELED": "CANCELED",
+    "FINISHED": "FINISHED",
+    "SUSPENDED": "CANCELED",
+}
+"""Flink's execution state of a region, by the state of its job."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionView:
+    """A region and how it is doing."""
+
+    uid: str
+    reads: tuple[str, ...]
+    sinks: tuple[str, ...]
+    output_mode: str
+    status: str
+    parallelism: int
+    """State partitions; 1 without state."""
+    batch: int = -1
+    rows: int = 0
+    rows_per_second: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    busy: float = 0.0
+    backpressured: float = 0.0
+    watermark: str | None = None
+    lag: Mapping[str, Any] = field(default_factory=dict)
+    behind: int = 0
+    """Segments of its input channels that it has not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelView:
+    """A channel and how full it is."""
+
+    uid: str
+    readers: tuple[str, ...]
+    unread: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the job failed of; ``region`` is empty if it was none of them."""
+
+    name: str
+    message: str
+    at: float
+    region: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The checkpoint that this run began with."""
+
+    id: int
+    path: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job at one moment."""
+
+    id: str
+    name: str
+    state: str
+    entered: Mapping[str, float]
+    """When the job came into each of its states."""
+    now: float
+    regions: tuple[RegionView, ...]
+    channels: tuple[ChannelView, ...]
+    checkpoints: Sequence[CheckpointFigures]
+    """Oldest first."""
+    settings: Settings
+    failure: Failure | None = None
+    restored: Restored | None = None
+
+    @property
+    def started(self) -> float:
+        """When the run began."""
+        return min(self.entered.values())
+
+    @property
+    def ended(self) -> float | None:
+        """When it was over."""
+        return self.entered.get(self.state) if self.state in OVER else None
+
+    @property
+    def duration(self) -> float:
+        """How long it has run, or ran."""
+        return (self.ended or self.now) - self.started
+
+    def region(self, uid: str) -> RegionView | None:
+        """One region."""
+        return next((region for region in self.regions if region.uid == uid), None)
+
+    def completed(self) -> CheckpointFigures | None:
+        """The newest checkpoint that completed."""
+        done = (c for c in reversed(self.checkpoints) if c.status is Status.COMPLETED)
+        return next(done, None)
+
+
+class JobAccess(Protocol):
+    """What the server may do with a job."""
+
+    def view(self) -> JobView:
+        """Look at it."""
+        ...
+
+    def checkpoint(self, full: bool) -> Future[int]:
+        """Ask for a checkpoint; the future has its id, or why it failed."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask it to end for good; returns at once."""
+        ...
+
+
+class RunningAccess:
+    """Access to a job that runs in this process."""
+
+    def __init__(self, running: RunningJob) -> None:
+        self._running = running
+
+    def view(self) -> JobView:
+        """Look at it."""
+        return look(self._running)
+
+    def checkpoint(self, full: bool) -> Future[int]:
+        """Ask for a checkpoint."""
+        return self._running.checkpoint(full)
+
+    def cancel(self) -> None:
+        """Ask it to end for good."""
+        self._running.cancel()
+
+
+def look(running: RunningJob) -> JobView:
+    """The job as it is now."""
+    state = running.state.value
+    return JobView(
+        id=running.job_id,
+        name=running.graph.name,
+        state=state,
+        entered={s.value: at for s, at in dict(running.entered).items()},
+        now=time.time(),
+        regions=tuple(_region(running, region, state) for region in running.regions.values()),
+        channels=tuple(_channel(running, uid) for uid in running.graph.channels),
+        checkpoints=[_still(figures) for figures in running.history.all()],
+        settings=running.settings,
+        failure=_failure(running),
+        restored=_restored(running),
+    )
+
+
+def _region(running: RunningJob, region: RunningRegion, state: str) -> RegionView:
+    figures, uid = region.figures, region.uid
+    inputs = running.graph.inputs(uid)
+    return RegionView(
+        uid=uid,
+        reads=region.region.reads,
+        sinks=tuple(use.uid for use in running.graph.sinks_of(uid)),
+        output_mode=region.region.output_mode,
+        status="FINISHED" if region.finished and state == "RUNNING" else _STATUS[state],
+        parallelism=_parallelism(running, uid),
+        batch=running.gates.last_batch(uid),
+        rows=figures.rows,
+        rows_per_second=figures.rows_per_second,
+        state_rows=figures.state_rows,
+        state_bytes=figures.state_bytes,
+        busy=figures.busy,
+        backpressured=figures.backpressured,
+        watermark=figures.watermark,
+        lag=dict(figures.lag),
+        behind=sum(_behind(running, uid, channel) for channel in inputs),
+    )
+
+
+def _parallelism(running: RunningJob, uid: str) -> int:
+    latest = running.store.latest
+    snapshot = latest.region(uid) if latest is not None else None
+    return (snapshot.partitions or 1) if snapshot is not None and snapshot.operators else 1
+
+
+def _behind(running: RunningJob, uid: str, channel: str) -> int:
+    return running.gates.last_batch(channel) + 1 - running.gates.position(uid, channel)
+
+
+def _channel(running: RunningJob, uid: str) -> ChannelView:
+    readers = running.graph.channels[uid]
+    return ChannelView(uid, readers, running.gates.unread(uid), running.settings.channel_capacity)
+
+
+def _still(figures: CheckpointFigures) -> CheckpointFigures:
+    # The coordinator goes on filling in the answers of one that is in progress.
+    if figures.status is not Status.IN_PROGRESS:
+        return figures
+    return replace(figures, acknowledged=dict(figures.acknowledged))
+
+
+def _failure(running: RunningJob) -> Failure | None:
+    error = running.failure
+    if error is None:
+        return None
+    at = next((t for s, t in running.entered.items() if s.value == "FAILING"), time.time())
+    region = error.ids.get("region")
+    return Failure(type(error).__name__, str(error), at, str(region) if region else None)
+
+
+def _restored(running: RunningJob) -> Restored | None:
+    path, number = running.settings.restore_path, running.attempt.restored_from
+    if path is None or number is None:
+        return None
+    return Restored(number, path, min(running.entered.values()))

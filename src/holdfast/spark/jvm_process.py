@@ -1,0 +1,16 @@
+"""The process of Spark's JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark import SparkContext
+
+
+def jvm_pid() -> int | None:
+    """The id of the JVM that this process talks to; ``None`` if there is none yet."""
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return None
+    # Under spark-submit the JVM is not our child, so it is asked.
+    return int(gateway.jvm.java.lang.ProcessHandle.current().pid())

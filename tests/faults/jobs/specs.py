@@ -1,0 +1,98 @@
+"""Jobs as data, so that a process can build one and the recount can follow it.
+
+Every row has a source ``s`` and a number ``n``. Regions: ``pass`` lets some rows through and unites
+its inputs, ``count`` counts per key, ``join`` pairs its two inputs by number.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+KEYS = 5
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    uid: str
+    rows: int
+    rows_per_batch: int
+    rows_per_second: float
+
+
+@dataclass(frozen=True)
+class RegionSpec:
+    uid: str
+    kind: str
+    reads: tuple[str, ...]
+    modulus: int = 3
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    sources: tuple[SourceSpec, ...]
+    regions: tuple[RegionSpec, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def leaves(self) -> list[RegionSpec]:
+        read = {uid for region in self.regions for uid in region.reads}
+        return [region for region in self.regions if region.uid not in read]
+
+    @property
+    def with_sink(self) -> list[RegionSpec]:
+        """Leaves, and everything stateless on the way."""
+        return [r for r in self.regions if r.kind != "count" or r in self.leaves]
+
+
+def from_dict(item: dict[str, Any]) -> JobSpec:
+    return JobSpec(
+        tuple(SourceSpec(**s) for s in item["sources"]),
+        tuple(RegionSpec(**{**r, "reads": tuple(r["reads"])}) for r in item["regions"]),
+        item["settings"],
+    )
+
+
+def keeps(region: RegionSpec, n: int) -> bool:
+    return n % region.modulus != 0
+
+
+def chain(rows: int = 6000) -> JobSpec:
+    """Two sources of different speed, a union, a count: the page-view job."""
+    return JobSpec(
+        (SourceSpec("fast", rows, 400, 4000), SourceSpec("slow", rows // 4, 60, 700)),
+        (
+            RegionSpec("left", "pass", ("fast",)),
+            RegionSpec("right", "pass", ("slow",), 4),
+            RegionSpec("both", "count", ("left", "right")),
+        ),
+    )
+
+
+def random_spec(seed: int) -> JobSpec:
+    """One to four regions: fan-in, fan-out, join, a region that reads a source and a channel."""
+    dice = random.Random(seed)
+    sources = [
+        SourceSpec(
+            f"s{at}", dice.randint(800, 2400), dice.randint(40, 400), dice.choice([400, 900, 3000])
+        )
+        for at in range(dice.randint(1, 2))
+    ]
+    regions: list[RegionSpec] = []
+    for at in range(dice.randint(1, 4)):
+        stateless = [r.uid for r in regions if r.kind != "count"]
+        choices = [s.uid for s in sources] + stateless * 2
+        wanted = min(len(set(choices)), dice.choice([1, 1, 2]))
+        reads: list[str] = []
+        while len(reads) < wanted:
+            pick = dice.choice(choices)
+            if pick not in reads:
+                reads.append(pick)
+        kinds = ["pass", "pass", "count"] + (["join"] if len(reads) == 2 else [])
+        regions.append(RegionSpec(f"r{at}", dice.choice(kinds), tuple(reads), dice.randint(2, 5)))
+    used = {uid for region in regions for uid in region.reads}
+    return JobSpec(tuple(s for s in sources if s.uid in used), tuple(regions))
