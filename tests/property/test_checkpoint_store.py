@@ -11,11 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, RegionSnapshot, StoredFile
-from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter, read_checkpoint
+from holdfast.checkpoints.store import (
+    CheckpointStore,
+    CheckpointWriter,
+    GivenUp,
+    read_checkpoint,
+)
+from holdfast.errors import DamagedFile, DestinationExists, StorageError
 from holdfast.querylog.checksums import crc32c
 from holdfast.storage.local import LocalStorage
 from holdfast.storage.local_tree import LocalTree
@@ -259,3 +266,63 @@ def test_a_file_that_is_wanted_again_while_it_is_deleted_is_there_in_the_end() -
         job.step("complete", 0, "")
         job.crash()
         job.check()
+
+
+def test_a_checkpoint_that_cannot_be_read_stops_everything_and_loses_nothing() -> None:
+    with a_job() as job:
+        for kind in ("begin", "share", "own", "complete"):
+            job.step(kind, 0, "1/a/x")
+        (job.root / f"chk-1/{METADATA}").write_bytes(b"{")
+        found = tree_of(job.root)
+        with pytest.raises(DamagedFile, match="checkpoint 1 cannot be read"):
+            CheckpointStore(str(job.root))
+        assert tree_of(job.root) == found
+
+
+class DiesAfterTheRename(LocalTree):
+    """The directory has appeared, but whether it would survive a power cut is not known."""
+
+    def publish(self) -> None:
+        super().publish()
+        raise StorageError("cannot create: Input/output error")
+
+
+def test_a_checkpoint_that_was_stored_with_an_error_is_gone_when_it_is_aborted() -> None:
+    with a_job() as job:
+        job.step("begin", 0, "")
+        found = tree_of(job.root)
+        begun = job.begun[1]
+        begun.writer._tree = DiesAfterTheRename(job.root / "chk-1", METADATA)
+        job.share(begun, "1/a/x")
+        with pytest.raises(StorageError):
+            begun.writer.complete(_metadata(1, tuple(begun.files.values())))
+        begun.writer.abort()
+        assert tree_of(job.root) == found
+        del job.begun[1]
+        job.crash()
+
+
+def test_an_abort_does_not_touch_a_checkpoint_of_the_same_number_by_another_process() -> None:
+    with a_job() as job:
+        job.step("begin", 0, "")
+        job.write_own(job.begun[1], "1/a/x")
+        theirs = CheckpointStore(str(job.root)).begin(1)
+        theirs.complete(_metadata(1, ()))
+        with pytest.raises(DestinationExists):
+            job.begun[1].writer.complete(_metadata(1, ()))
+        job.step("abort", 0, "")
+        assert list(CheckpointStore(str(job.root)).completed) == [1]
+
+
+def test_a_checkpoint_that_was_given_up_takes_no_further_file() -> None:
+    with a_job() as job:
+        job.step("begin", 0, "")
+        writer = job.begun[1].writer
+        writer.give_up()
+        for write in (writer.write_own, writer.write_shared):
+            with pytest.raises(GivenUp):
+                write("x", b"late")
+        with pytest.raises(GivenUp):
+            writer.share("x")
+        job.step("abort", 0, "")
+        assert not tree_of(job.root)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, decode, encode
-from holdfast.errors import AlreadyPublished, FileMissing, HoldfastError
+from holdfast.errors import AlreadyPublished, DestinationExists, FileMissing, HoldfastError
 from holdfast.protocol.retention import SharedFiles
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree, create_tree, open_storage
@@ -132,6 +132,7 @@ class CheckpointWriter:
         self._lock = threading.Lock()
         self._tree: Tree | None = None
         self._given_up = False
+        self._doubtful = False
 
     def give_up(self) -> None:
         """Refuse further files; ``abort`` follows when those who write have noticed."""
@@ -164,14 +165,25 @@ class CheckpointWriter:
         with step("metadata"):
             tree.write(METADATA, encode(metadata))
         with step("store"):
-            tree.publish()
+            self._publish(tree)
         self._store._add(metadata)
+
+    def _publish(self, tree: Tree) -> None:
+        try:
+            tree.publish()
+        except DestinationExists:
+            raise  # it is somebody else's
+        except BaseException:
+            self._doubtful = True  # it may be there all the same
+            raise
 
     def abort(self) -> None:
         """Delete everything that was written."""
         with self._lock:
             if self._tree is not None:
                 self._tree.discard()
+            if self._doubtful:
+                delete_tree(self._store._storage, f"chk-{self.checkpoint}", METADATA)
         self._store._release(self.checkpoint)
 
     def _own_tree(self) -> Tree:

@@ -28,6 +28,11 @@ def console(rows: int = 20, truncate: bool = False) -> ForeachBatchSink:
 
     def show(frame: Any, batch: int) -> None:
         print(f"batch {batch}")
+        # ``show`` alone would leave partitions out, and a query with state must compute them all.
+        kept_by_others = frame.is_cached
+        frame.persist().count()
         frame.show(rows, truncate)
+        if not kept_by_others:
+            frame.unpersist()
 
     return ForeachBatchSink(show)

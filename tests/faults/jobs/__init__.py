@@ -1,1 +1,1 @@
-"""Jobs that are killed: specifications, the process that runs one, and the recount that judges it."""
+"""Jobs that are killed: how they are described, run in a process, and judged by a recount."""

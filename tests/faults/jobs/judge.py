@@ -43,9 +43,8 @@ class Recount:
                     if keeps(region, n) and right[n]
                 }
             )
-        return Counter(
-            {row: t for rows in inputs for row, t in rows.items() if keeps(region, row[1])}
-        )
+        both: Rows = sum(inputs, Counter())  # a row may come by two ways, and then counts twice
+        return Counter({row: times for row, times in both.items() if keeps(region, row[1])})
 
     def counts(self, region: RegionSpec) -> dict[int, int]:
         found: Counter[int] = Counter()

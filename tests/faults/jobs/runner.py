@@ -1,4 +1,4 @@
-"""Run a job that is described in a file. ``python -m tests.faults.jobs.runner SPEC OUT [--from PATH]``"""
+"""Run a job that is described in a file: ``python -m … SPEC OUT [--from PATH]``."""
 
 from __future__ import annotations
 

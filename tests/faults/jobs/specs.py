@@ -80,10 +80,10 @@ def random_spec(seed: int) -> JobSpec:
         SourceSpec(
             f"s{at}", dice.randint(800, 2400), dice.randint(40, 400), dice.choice([400, 900, 3000])
         )
-        for at in range(dice.randint(1, 2))
+        for at in range(dice.choice([1, 2, 2]))
     ]
     regions: list[RegionSpec] = []
-    for at in range(dice.randint(1, 4)):
+    for at in range(dice.choice([1, 2, 3, 3, 4, 4])):
         stateless = [r.uid for r in regions if r.kind != "count"]
         choices = [s.uid for s in sources] + stateless * 2
         wanted = min(len(set(choices)), dice.choice([1, 1, 2]))

@@ -1,0 +1,125 @@
+"""Throughput of jobs against plain Spark, side by side, and against the checkpoint interval."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+import holdfast as hf
+from bench.running import parquet_writer, plain_session, rows_done, running, wait_for
+
+ROWS = 16_000_000
+PER_BATCH = 800_000
+KEYS = 1_000
+PARTITIONS = 2
+STATE = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
+
+
+def source(rows: int = ROWS) -> hf.sources.Generator:
+    columns = {"k": f"value % {KEYS}", "n": "value"}
+    return hf.sources.generator(rows=rows, rows_per_batch=PER_BATCH, columns=columns)
+
+
+def one_region_plain(spark: SparkSession, home: Path) -> float:
+    """A keyed count, its updates appended as Parquet files."""
+    session = plain_session(spark, STATE)
+    counts = source()(session).groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
+    began = time.perf_counter()
+    query = (
+        counts.writeStream.outputMode("update")
+        .foreachBatch(parquet_writer(home / "out"))
+        .option("checkpointLocation", str(home / "log"))
+        .start()
+    )
+    wait_for(lambda: rows_done(query) >= ROWS)
+    taken = time.perf_counter() - began
+    query.stop()
+    return taken
+
+
+def one_region_job(_: SparkSession, home: Path, interval: str | None = "5s") -> float:
+    """The same as a job."""
+    job = hf.Job("one")
+
+    @job.region("count", reads=job.source("rows", source()), output_mode="update")
+    def count(rows):  # type: ignore[no-untyped-def]
+        return rows.groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
+
+    job.sink("out", count, hf.sinks.files(home / "out"))
+    return _until_read(job, home, "count", interval)
+
+
+def two_regions_plain(spark: SparkSession, home: Path) -> float:
+    """Two queries, chained by Spark's file sink and file source."""
+    session = plain_session(spark, STATE)
+    between = home / "between"
+    between.mkdir(parents=True)
+    began = time.perf_counter()
+    first = (
+        source()(session)
+        .where("n % 10 != 0")
+        .writeStream.format("parquet")
+        .option("path", str(between))
+        .option("checkpointLocation", str(home / "log-1"))
+        .start()
+    )
+    second = (
+        session.readStream.schema("k long, n long")
+        .parquet(str(between))
+        .groupBy("k")
+        .agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
+        .writeStream.outputMode("update")
+        .foreachBatch(parquet_writer(home / "out"))
+        .option("checkpointLocation", str(home / "log-2"))
+        .start()
+    )
+    wait_for(lambda: rows_done(second) >= ROWS * 9 // 10)
+    taken = time.perf_counter() - began
+    first.stop()
+    second.stop()
+    return taken
+
+
+def two_regions_job(_: SparkSession, home: Path, interval: str | None = "5s") -> float:
+    """The same as a job of two regions."""
+    job = hf.Job("two")
+
+    @job.region("some", reads=job.source("rows", source()))
+    def some(rows):  # type: ignore[no-untyped-def]
+        return rows.where("n % 10 != 0")
+
+    @job.region("count", reads=some, output_mode="update")
+    def count(rows):  # type: ignore[no-untyped-def]
+        return rows.groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
+
+    job.sink("out", count, hf.sinks.files(home / "out"))
+    return _until_read(job, home, "count", interval, ROWS * 9 // 10)
+
+
+def _until_read(
+    job: hf.Job, home: Path, region: str, interval: str | None, rows: int = ROWS
+) -> float:
+    settings: dict[str, object] = {"parallelism.default": PARTITIONS}
+    if interval is not None:
+        settings["execution.checkpointing.interval"] = interval
+    began = time.perf_counter()
+    with running(job, home, settings) as run:
+        wait_for(lambda: run.regions[region].figures.rows >= rows, run)
+        return time.perf_counter() - began
+
+
+def in_turn(
+    spark: SparkSession, home: Path, candidates: dict[str, object], rounds: int
+) -> dict[str, float]:
+    """Median seconds of each; they take turns, and the first round only warms up."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for number in range(rounds + 1):
+        for name, work in candidates.items():
+            taken = work(spark, home / f"{name}-{number}")  # type: ignore[operator]
+            if number:
+                times[name].append(taken)
+    return {name: statistics.median(taken) for name, taken in times.items()}

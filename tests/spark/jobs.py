@@ -1,0 +1,377 @@
+"""Running jobs in the test's own Spark: sources that give rows when told to, regions that can be
+held still, checkpoints looked at from outside."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+import holdfast as hf
+from holdfast.checkpoints.metadata import CheckpointMetadata
+from holdfast.checkpoints.restoring import restore_region
+from holdfast.checkpoints.store import read_checkpoint
+from holdfast.launch import spark_settings
+from holdfast.querylog import read_state
+from holdfast.runtime.completion import Hooks
+from holdfast.runtime.running import RunningJob
+from holdfast.settings import resolve
+from holdfast.sources.pacing import decode_row, encode_row
+from holdfast.spark.job_session import job_session
+from holdfast.spark.streams import range_stream
+from holdfast.storage import create_tree
+
+PATIENCE = 90.0
+KEYS = 5
+
+
+def until(condition: Callable[[], Any], what: str = "") -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited too long {what}"
+        time.sleep(0.01)
+
+
+class Tap:
+    """A source of numbered rows that come when the test gives them; each gift is one batch."""
+
+    bounded = True
+
+    def __init__(self, column: str = "n") -> None:
+        self._column = column
+        self._changed = threading.Condition()
+        self._ends: list[int] = []
+        self._over = False
+        self._stopped = 0
+        self.questions = 0
+
+    @property
+    def given(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def give(self, rows: int, times: int = 1) -> None:
+        with self._changed:
+            for _ in range(times):
+                self._ends.append(self.given + rows)
+            self._changed.notify_all()
+
+    def end(self, rows: int = 1) -> None:
+        """Give the last rows."""
+        with self._changed:
+            self._over = True
+        self.give(rows)
+
+    def __call__(self, spark: Any) -> Any:
+        rows = range_stream(spark, _Steering(self), "tap", 2)
+        return rows.selectExpr(f"value AS {self._column}")
+
+    def finished(self, offset: str) -> bool:
+        return self._over and decode_row(offset) >= self.given
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped += 1
+            self._changed.notify_all()
+
+    def next_end(self, start: int) -> int:
+        with self._changed:
+            self.questions += 1
+            stopped = self._stopped
+            self._changed.wait_for(lambda: self.given > start or self._stopped > stopped, 0.5)
+            return next((end for end in self._ends if end > start), start)
+
+
+class _Steering:
+    """Steers one frame of a tap; a ``RangeSteering``."""
+
+    def __init__(self, tap: Tap) -> None:
+        self._tap = tap
+
+    def initial(self) -> str:
+        return encode_row(0)
+
+    def latest(self, start: str | None) -> str:
+        return encode_row(self._tap.next_end(0 if start is None else decode_row(start)))
+
+    def newest(self) -> str:
+        return encode_row(self._tap.given)
+
+    def committed(self, end: str) -> None:
+        pass
+
+    def rows(self, start: str, end: str) -> tuple[int, int]:
+        return decode_row(start), decode_row(end)
+
+
+class Broken(Exception):
+    """What a latch fails a batch with."""
+
+
+class Latch:
+    """A plain sink that holds the batches of its region, on the driver, until it is told."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._allowed: float = float("inf")
+        self._broken = False
+        self.held: int | None = None
+        """The batch that waits."""
+
+    def hold(self) -> None:
+        with self._changed:
+            self._allowed = 0
+
+    def let(self, batches: float = float("inf")) -> None:
+        with self._changed:
+            self._allowed += batches
+            self._changed.notify_all()
+
+    def fail(self) -> None:
+        """The batch that waits fails, as if the process had died in it."""
+        with self._changed:
+            self._broken = True
+            self._changed.notify_all()
+
+    def __call__(self, rows: Any, batch: int) -> None:
+        drained(rows, batch)
+        with self._changed:
+            self.held = batch
+            self._changed.wait_for(lambda: self._allowed > 0 or self._broken)
+            self.held = None
+            self._allowed -= 1
+            if self._broken:
+                raise Broken("the latch was told to fail")
+
+
+class Live:
+    """A job that runs."""
+
+    def __init__(self, running: RunningJob) -> None:
+        self.running = running
+
+    @property
+    def state(self) -> str:
+        return self.running.state.value
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        """Wait for a condition; a job that fails meanwhile is told."""
+
+        def met() -> bool:
+            if condition():
+                return True
+            assert self.running.failure is None, self.running.failure
+            return False
+
+        until(met, str(self.running.gates._flow.__dict__))
+
+    def until_over(self) -> str:
+        """Wait for the job's own end; returns its state."""
+        self.until(lambda: self.running.state.is_over)
+        return self.state
+
+    def committed(self, region: str) -> int:
+        return self.running.gates.last_batch(region)
+
+    def rows_read(self, region: str) -> int:
+        """Rows that a region has read in this run."""
+        return self.running.regions[region].figures.rows
+
+    def has_read(self, region: str, channel: str) -> int:
+        """The position of a region's committed batches in a channel."""
+        return self.running.gates.position(region, channel)
+
+    def caught_up(self) -> bool:
+        """Whether every channel is read to its end."""
+        graph = self.running.graph
+        return all(
+            self.has_read(region, channel) > self.committed(channel)
+            for region in graph.regions
+            for channel in graph.inputs(region)
+        )
+
+    def request(self, full: bool = False) -> Future[int]:
+        """Ask for a checkpoint and wait until its barriers are out."""
+        before = len(self.running.history.all())
+        future = self.running.checkpoint(full)
+        self.until(lambda: len(self.running.history.all()) > before or future.done())
+        return future
+
+    def checkpoint(self, full: bool = False) -> CheckpointMetadata:
+        """Take a checkpoint."""
+        return self.completed(self.running.checkpoint(full))
+
+    def completed(self, future: Future[int]) -> CheckpointMetadata:
+        return self.running.store.completed[future.result(PATIENCE)]
+
+    def path(self, metadata: CheckpointMetadata) -> str:
+        return self.running.store.path_of(metadata.id)
+
+    @property
+    def checkpoints(self) -> Path:
+        """The directory of all checkpoints of the job."""
+        return Path(self.running.store.location)
+
+    def figures(self, checkpoint: int) -> Any:
+        return self.running.history.of(checkpoint)
+
+
+QUIET = {"execution.checkpointing.externalized-checkpoint-retention": "retain-on-cancellation"}
+
+
+def prepared(
+    job: hf.Job, home: Path, settings: Mapping[str, object], fresh: bool = False
+) -> RunningJob:
+    """A job that stands where it will go on, in a session of its own."""
+    code = {"holdfast.work.dir": str(home / "work"), **QUIET, **settings}
+    resolved = resolve(arguments={}, environ={}, file=None, code=code)
+    session = job_session(job.name, None, spark_settings(resolved), resolved.spark)
+    hooks = Hooks(dict(job.snapshot_hooks), tuple(job.completion_hooks))
+    return RunningJob(job.graph(), resolved, session, hooks, fresh)
+
+
+@contextmanager
+def running(
+    job: hf.Job, home: Path, *latches: Latch, fresh: bool = False, **options: object
+) -> Iterator[Live]:
+    """Run a job as long as the block; options are given as settings of their last words."""
+    live = Live(prepared(job, home, named(options), fresh))
+    live.running.start()
+    try:
+        yield live
+    finally:
+        for latch in latches:
+            latch.let()
+        live.running.suspend()
+        assert live.running.wait(PATIENCE)
+
+
+_NAMES = {
+    "restore": "execution.state-recovery.path",
+    "backend": "state.backend.type",
+    "batch_bytes": "holdfast.channel.max-batch-bytes",
+    "capacity": "holdfast.channel.capacity",
+    "inline": "execution.checkpointing.data-inline-threshold",
+    "unaligned": "execution.checkpointing.unaligned.enabled",
+    "aligned_timeout": "execution.checkpointing.aligned-checkpoint-timeout",
+    "concurrent": "execution.checkpointing.max-concurrent-checkpoints",
+    "tolerable": "execution.checkpointing.tolerable-failed-checkpoints",
+    "retained": "execution.checkpointing.num-retained",
+    "retention": "execution.checkpointing.externalized-checkpoint-retention",
+}
+
+
+def named(options: Mapping[str, object]) -> dict[str, object]:
+    """Settings by short names; those not listed are below ``execution.checkpointing``."""
+
+    def key(name: str) -> str:
+        if "." in name:
+            return name
+        return _NAMES.get(name, f"execution.checkpointing.{name.replace('_', '-')}")
+
+    return {key(name): value for name, value in options.items()}
+
+
+# Regions
+
+
+def passed(*inputs: Any) -> Any:
+    """All rows of all inputs."""
+    rows = inputs[0]
+    for other in inputs[1:]:
+        rows = rows.unionByName(other)
+    return rows
+
+
+def counted(*inputs: Any) -> Any:
+    """How many rows there are of each ``n % KEYS``."""
+    return passed(*inputs).selectExpr(f"n % {KEYS} AS key").groupBy("key").count()
+
+
+def one_region(tap: Tap, *sinks: Any) -> hf.Job:
+    """A source and a count."""
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("count", reads="a", output_mode="update")(counted)
+    for number, sink in enumerate(sinks or [hf.sinks.foreach_batch(drained)]):
+        job.sink(f"sink-{number}", "count", sink)
+    return job
+
+
+def chain(tap: Tap, latch: Latch) -> hf.Job:
+    """A source region, and a count behind a channel that can be held still."""
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("left", reads="a")(passed)
+    job.region("count", reads="left", output_mode="update")(counted)
+    job.sink("latch", "count", hf.sinks.foreach_batch(latch))
+    return job
+
+
+def drained(rows: Any, batch: int) -> None:
+    """A sink that reads every row, as a query with state must, and keeps none."""
+    rows.write.format("noop").mode("append").save()
+
+
+# What came of it
+
+
+def counts(*numbers: range) -> dict[int, int]:
+    """The recount: what ``counted`` must hold after these rows."""
+    return dict(Counter(n % KEYS for rows in numbers for n in rows))
+
+
+def source_rows(metadata: CheckpointMetadata, region: str) -> range:
+    """The rows that a region had read of its source, by what the checkpoint says."""
+    found = metadata.region(region)
+    assert found is not None
+    offset = next((i.offset for i in found.inputs if i.kind == "source"), None)
+    return range(decode_row(offset) if offset else 0)
+
+
+def state_at(spark: Any, path: str, region: str, to: Path) -> dict[int, int]:
+    """The counts in a checkpoint, from its own files alone."""
+    metadata, files = read_checkpoint(path)
+    found = metadata.region(region)
+    assert found is not None
+    tree = create_tree(to, seal="seal")
+    restore_region(tree, files, found, "log", f"{to}/log")
+    tree.write("seal", b"")
+    tree.publish()
+    return state_in(spark, to / "log")
+
+
+def state_in(spark: Any, log: Path | str) -> dict[int, int]:
+    """The counts in a query log."""
+    rows = read_state(spark, str(log)).select("key.*", "value.*").collect()
+    return {row["key"]: row["count"] for row in rows}
+
+
+def final_state(spark: Any, live: Live, region: str = "count") -> dict[int, int]:
+    """The counts where the region stands now."""
+    return state_in(spark, live.running.attempt.region(region))
+
+
+def visible(folder: Path, column: str = "n") -> Counter[Any]:
+    """What readers of a files sink see."""
+    files = sorted(folder.glob("*.parquet"))
+    return Counter(row[column] for file in files for row in pq.read_table(file).to_pylist())
+
+
+def tree_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a directory, byte by byte."""
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def document(path: str) -> dict[str, Any]:
+    """``_metadata`` as anybody can read it."""
+    loaded: dict[str, Any] = json.loads((Path(path) / "_metadata").read_text())
+    return loaded
