@@ -115,7 +115,7 @@ def _by_state_size(home: Path) -> str:
 def _by_backlog(home: Path) -> str:
     print("measuring checkpoints against backlog …", flush=True)
     lines = [
-        "Duration of a checkpoint against the segments its slow consumer (0.5 s each) has not read:",
+        "Duration of a checkpoint against what its slow consumer has not read (0.5 s per segment):",
         "",
         "| backlog | aligned | unaligned |",
         "|---:|---:|---:|",

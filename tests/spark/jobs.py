@@ -33,11 +33,11 @@ PATIENCE = 90.0
 KEYS = 5
 
 
-def until(condition: Callable[[], Any], what: str = "") -> None:
-    """Wait for a condition."""
+def until(condition: Callable[[], Any], where: Callable[[], object] = str) -> None:
+    """Wait for a condition; ``where`` tells how things stand if it does not come true."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, f"waited too long {what}"
+        assert time.monotonic() < deadline, f"waited too long {where()}"
         time.sleep(0.01)
 
 
@@ -171,7 +171,13 @@ class Live:
             assert self.running.failure is None, self.running.failure
             return False
 
-        until(met, str(self.running.gates._flow.__dict__))
+        until(met, self.describe)
+
+    def describe(self) -> dict[str, Any]:
+        """How far everybody is."""
+        graph, gates = self.running.graph, self.running.gates
+        positions = {uid: {c: gates.position(uid, c) for c in graph.inputs(uid)} for uid in graph.regions}
+        return {uid: (self.committed(uid), read) for uid, read in positions.items()}
 
     def until_over(self) -> str:
         """Wait for the job's own end; returns its state."""
@@ -200,9 +206,10 @@ class Live:
 
     def request(self, full: bool = False) -> Future[int]:
         """Ask for a checkpoint and wait until its barriers are out."""
-        before = len(self.running.history.all())
+        before = {figures.id for figures in self.running.history.all()}
         future = self.running.checkpoint(full)
-        self.until(lambda: len(self.running.history.all()) > before or future.done())
+        flowing = self.running.gates._flow._running
+        self.until(lambda: future.done() or set(flowing) - before)
         return future
 
     def checkpoint(self, full: bool = False) -> CheckpointMetadata:
@@ -210,7 +217,8 @@ class Live:
         return self.completed(self.running.checkpoint(full))
 
     def completed(self, future: Future[int]) -> CheckpointMetadata:
-        return self.running.store.completed[future.result(PATIENCE)]
+        checkpoint = future.result(PATIENCE)
+        return self.running.store.completed[checkpoint]
 
     def path(self, metadata: CheckpointMetadata) -> str:
         return self.running.store.path_of(metadata.id)

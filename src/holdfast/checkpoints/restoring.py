@@ -10,11 +10,12 @@ import json
 from collections.abc import Callable, Mapping
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, RegionSnapshot, StoredFile
-from holdfast.errors import DamagedFile, FileMissing, MissingFile
+from holdfast.errors import DamagedFile, FileMissing, MissingFile, StorageError
 from holdfast.querylog.checksums import crc32c
 from holdfast.querylog.progress import in_parallel
 from holdfast.querylog.snapshots import edited_offsets, is_offsets_of, moved, names_its_place
 from holdfast.storage import Storage, Tree
+from holdfast.storage.trees import can_link
 
 
 def restore_region(
@@ -27,11 +28,24 @@ def restore_region(
         data = contents(files, file)
         if names_its_place(file.path):
             data = moved(file.path, data, location)
-        if is_offsets_of(file.path, region.cut):
+        elif is_offsets_of(file.path, region.cut):
             data = edited_offsets(data, _back_to(barriers), file.path)
+        elif _linked(tree, files, file, f"{to}/{file.path}"):
+            return
         tree.write(f"{to}/{file.path}", data)
 
     in_parallel(restore, region.files)
+
+
+def _linked(tree: Tree, files: Storage, file: StoredFile, to: str) -> bool:
+    """Whether the file could get a second name instead of a copy. Spark never writes into one."""
+    if file.place is None or not can_link(files):
+        return False
+    try:
+        tree.link(files, file.place, to)
+    except StorageError:  # another disk
+        return False
+    return True
 
 
 def _back_to(barriers: Mapping[str, int]) -> Callable[[str], str]:

@@ -132,8 +132,8 @@ class Coordinator:
 
     def _run(self) -> None:
         while not self._closed:
-            wait = self._look_at_clock(time.time())
             try:
+                wait = self._look_at_clock(time.time())
                 self._events.get(timeout=wait)()
             except queue.Empty:
                 continue

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +99,27 @@ class RunningRegion:
                 steering = ChannelSteering(gate, self._gates, self.uid, self._gates.channels[uid])
                 inputs.append(parquet_stream(spark, producers[uid].schema, steering, uid))
         self.frame = self._checked(self.region.build(*inputs))
-        self._ends_itself = not channels and self._settings.trigger.kind == "available-now"
+        if self._settings.trigger.kind == "available-now":
+            self._ends_itself = self._is_ended_by_spark(opened, channels, sources)
+
+    def _is_ended_by_spark(
+        self, opened: Sequence[str], channels: Sequence[str], sources: Mapping[str, Source]
+    ) -> bool:
+        """Whether Spark's own trigger ends the query; if not, its inputs must have an end."""
+        endless = [
+            uid for uid in opened if not getattr(sources[uid].open, "bounded", not channels)
+        ]
+        if endless:
+            raise UsageError(
+                f"with trigger available-now the end of {', '.join(endless)} cannot be known here",
+                hint="Give a generator a number of rows; let a region of its own read a source.",
+                region=self.uid,
+            )
+        return bool(opened) and not self._bounded
 
     def _open(self, spark: SparkSession, source: Source) -> DataFrame:
-        frame = source.open(spark)
+        alone = len(self.region.reads) == 1
+        frame = source.open(spark) if alone else _open_beside_others(source, spark)
         if not getattr(frame, "isStreaming", False):
             raise UsageError(
                 "a source must return a streaming DataFrame",
@@ -227,7 +245,8 @@ class RunningRegion:
     def finish(self) -> None:
         """Let Spark do what is left to do without input, then end the query."""
         if self._finishing.acquire(blocking=False) and self.query is not None:
-            self.query.processAllAvailable()
+            with suppress(Exception):  # if it fails, the listener is told why
+                self.query.processAllAvailable()
             self.stop()
 
     def stop(self) -> None:
@@ -245,6 +264,12 @@ class RunningRegion:
                 return False
             time.sleep(0.01)
         return True
+
+
+def _open_beside_others(source: Source, spark: SparkSession) -> Any:
+    """A source that can wait for rows is told not to, where others would wait with it."""
+    opening = getattr(source.open, "beside_others", source.open)
+    return opening(spark)
 
 
 def _is_finished(source: Any, offset: str) -> bool:

@@ -31,6 +31,7 @@ from holdfast.sinks import TwoPhaseSink
 from holdfast.spark.progress import BatchListener
 from holdfast.steps import step
 from holdfast.storage import open_storage
+from holdfast.storage.trees import delete_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,6 +88,8 @@ class RunningJob:
         self.work = WorkDirectory(settings.work_dir, graph.name)
         self.job_id = self.work.job_id
         self._listener: BatchListener | None = None
+        self._old_attempts_gone = False
+        self._finishing = False
         self._find_standing(hooks, fresh)
 
     def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
@@ -98,6 +101,7 @@ class RunningJob:
         self._assemble(hooks)
 
     def _assemble(self, hooks: Hooks) -> None:
+        delete_tree(self.attempt.storage, "pins")  # of snapshots that a crash interrupted
         stand = standing(self.attempt, self.graph)
         inputs = {uid: self.graph.inputs(uid) for uid in self.graph.regions}
         with_channel = [uid for uid in self.graph.regions if self._has_channel(uid)]
@@ -138,6 +142,7 @@ class RunningJob:
         spark = str(self.spark.version)
         identity = Identity(self.job_id, self.graph.name, self.attempt.number, __version__, spark)
         settings = self.settings.checkpointing
+        hooks = Hooks(hooks.on_snapshot, (*hooks.on_complete, self._forget_old_attempts))
         return Coordinator(
             settings,
             list(self.graph.regions),
@@ -147,6 +152,12 @@ class RunningJob:
             lambda: self.work.next_checkpoint(at_least),
             self.fail,
         )
+
+    def _forget_old_attempts(self, _: int) -> None:
+        """This attempt has a checkpoint of its own now; nobody goes back to an older one."""
+        if not self._old_attempts_gone:
+            self._old_attempts_gone = True
+            self.work.remove_older(self.attempt)
 
     def _has_channel(self, uid: str) -> bool:
         two_phase = any(isinstance(u.sink, TwoPhaseSink) for u in self.graph.sinks_of(uid))
@@ -218,9 +229,13 @@ class RunningJob:
         region = self._region_of(run, self._on_batch, run, batch, report)
         if region is None:
             return
-        self.gates.committed(region.uid, batch, region.batch_committed(batch, report))
-        self._snapshots.delete_segments(self.gates.take_unneeded())
-        self._look_for_ends()
+        try:
+            self.gates.committed(region.uid, batch, region.batch_committed(batch, report))
+            self._snapshots.delete_segments(self.gates.take_unneeded())
+            self._look_for_ends()
+        except Exception as error:
+            _log.exception("batch %s of region %s", batch, region.uid)
+            self.fail(RegionFailed(f"batch {batch} was not taken note of: {error!r}"))
 
     def _on_end(self, run: str, error: str | None) -> None:
         region = self._region_of(run, self._on_end, run, error)
@@ -245,7 +260,7 @@ class RunningJob:
     def _finish(self) -> None:
         """All input has been read: the last checkpoint commits everything."""
         with self._lock:
-            if self.state is not State.RUNNING or getattr(self, "_finishing", False):
+            if self.state is not State.RUNNING or self._finishing:
                 return
             self._finishing = True
         self.coordinator.pause()

@@ -64,9 +64,15 @@ class Generator:
 
     def __call__(self, spark: SparkSession) -> DataFrame:
         """A streaming frame with its own pace."""
+        return self._open(spark, GeneratorSteering(self._pace, self._clock))
+
+    def beside_others(self, spark: SparkSession) -> DataFrame:
+        """The same for a query with other inputs, which must not wait for this one."""
+        return self._open(spark, GeneratorSteering(self._pace, self._clock, longest_wait=0.0))
+
+    def _open(self, spark: SparkSession, steering: GeneratorSteering) -> DataFrame:
         from holdfast.spark.streams import range_stream
 
-        steering = GeneratorSteering(self._pace, self._clock)
         self._live.add(steering)
         return self._shaped(range_stream(spark, steering, "generator", self._partitions))
 

@@ -55,9 +55,10 @@ class GeneratorSteering:
     to run a batch without data to move its watermark. Only when asked again does it wait.
     """
 
-    def __init__(self, pace: Pace, clock: Clock) -> None:
+    def __init__(self, pace: Pace, clock: Clock, longest_wait: float = LONGEST_WAIT) -> None:
         self._pace = pace
         self._clock = clock
+        self._longest_wait = longest_wait
         self._changed = Condition()
         self._began: tuple[float, int] | None = None
         self._reported = pace.first
@@ -82,7 +83,7 @@ class GeneratorSteering:
             return encode_row(end)
 
     def _wait_for_row(self, position: int) -> None:
-        deadline = self._clock.now() + LONGEST_WAIT
+        deadline = self._clock.now() + self._longest_wait
         while not self._stopped and self._end_of_batch(position) == position:
             left = deadline - self._clock.now()
             if left <= 0:

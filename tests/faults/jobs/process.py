@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode
+from holdfast.errors import FileMissing
+from holdfast.storage import open_storage
 from tests.faults.jobs.specs import JobSpec
 
 ROOT = Path(__file__).parents[3]
@@ -115,13 +117,20 @@ class JobProcess:
     def words(self) -> str:
         return "\n".join(self._said.read_text(errors="replace").splitlines()[-60:])
 
+    @property
+    def _kept(self) -> str:
+        chosen = self.spec.settings.get("execution.checkpointing.dir")
+        return str(chosen or self.out / "checkpoints")
+
     def checkpoints(self) -> list[CheckpointMetadata]:
         """Completed checkpoints, oldest first."""
+        storage = open_storage(self._kept)
         found = []
-        for path in (self.out / "checkpoints").glob("*/chk-*/_metadata"):
-            with suppress(FileNotFoundError):
-                found.append(decode(path.read_bytes(), str(path)))
+        for info in storage.list():
+            if info.path.endswith("/_metadata"):
+                with suppress(FileMissing):
+                    found.append(decode(storage.read(info.path), info.path))
         return sorted(found, key=lambda metadata: metadata.id)
 
     def path_of(self, metadata: CheckpointMetadata) -> str:
-        return str(self.out / "checkpoints" / metadata.job_id / f"chk-{metadata.id}")
+        return f"{self._kept}/{metadata.job_id}/chk-{metadata.id}"

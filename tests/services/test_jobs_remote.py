@@ -1,0 +1,73 @@
+"""Jobs whose working directory and checkpoints are on HDFS, or whose checkpoints are on S3.
+
+There are no hard links there, and on S3 no rename: the same deaths must do the same little harm.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.storage import open_storage
+from tests.faults.jobs.judge import check_output, everything
+from tests.faults.jobs.process import JobProcess
+from tests.faults.jobs.specs import JobSpec, chain
+from tests.faults.test_job_crash_points import check_visible, without_limits
+from tests.services.servers import S3Server
+
+POINTS = ["publish:after#3", "copy:after#3", "store:before", "store:after", "delete:before#2"]
+
+
+def spec(settings: dict[str, str]) -> JobSpec:
+    job = chain(8_000)
+    slower = tuple(replace(s, rows_per_second=s.rows_per_second / 20) for s in job.sources)
+    common = {
+        "state.backend.type": "rocksdb",
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.interval": "1s",
+        "execution.checkpointing.num-retained": 2,
+    }
+    return replace(job, sources=slower, settings={**common, **settings})
+
+
+def live_through(job: JobSpec, out: Path) -> JobProcess:
+    process = JobProcess(job, out)
+    for point in POINTS:
+        process.start(crash_at=point)
+        assert process.wait() == -9, f"{point} was not reached:\n{process.words()}"
+        check_visible(process)
+    newest = process.checkpoints()[-1]
+    last = JobProcess(without_limits(job), out)
+    last.start(restore=process.path_of(newest))
+    last.finish()
+    check_output(job, out, everything(job))
+    return last
+
+
+@pytest.mark.timeout(900)
+def test_work_and_checkpoints_on_hdfs_survive_crashes(
+    hdfs: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
+    places = {"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"}
+    process = live_through(spec(places), tmp_path / "job")
+    check_nothing_left_over(process, f"{base}/kept")
+
+
+@pytest.mark.timeout(900)
+def test_checkpoints_on_s3_survive_crashes(s3: S3Server, tmp_path: Path) -> None:
+    base = f"s3a://{s3.bucket}/jobs-{secrets.token_hex(4)}"
+    process = live_through(spec({"execution.checkpointing.dir": base}), tmp_path / "job")
+    check_nothing_left_over(process, base)
+
+
+def check_nothing_left_over(process: JobProcess, base: str) -> None:
+    """Every file belongs to a completed checkpoint."""
+    completed = process.checkpoints()
+    owned = {f"{m.job_id}/chk-{m.id}/_metadata" for m in completed}
+    owned |= {f"{m.job_id}/{f.place}" for m in completed for f in m.files if f.place}
+    assert {info.path for info in open_storage(base).list()} == owned

@@ -1,0 +1,212 @@
+"""When rows become visible, and what becomes of transactions when something fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+from holdfast.checkpoints.metadata import CheckpointMetadata
+from holdfast.sinks import Epoch
+from tests.spark.jobs import (
+    Latch,
+    Tap,
+    counts,
+    one_region,
+    passed,
+    running,
+    tree_of,
+    until,
+    visible,
+)
+
+
+def two_regions(tap: Tap, latch: Latch, out: Path) -> hf.Job:
+    """Files from the first region; the second can be held, and with it every checkpoint."""
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("left", reads="a")(passed)
+    job.region("down", reads="left")(passed)
+    job.sink("files", "left", hf.sinks.files(out))
+    job.sink("latch", "down", hf.sinks.foreach_batch(latch))
+    return job
+
+
+def staged(out: Path) -> list[str]:
+    return sorted(str(f.relative_to(out)) for f in (out / "_holdfast").rglob("*.parquet"))
+
+
+def test_rows_appear_with_their_checkpoint_up_to_the_cut_and_committing_again_changes_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, latch, out = Tap(), Latch(), tmp_path / "out"
+    with running(two_regions(tap, latch, out), tmp_path, latch) as live:
+        latch.hold()
+        tap.give(5, times=2)
+        live.until(lambda: live.committed("left") == 1 and latch.held == 0)
+        assert not visible(out)
+        asked = live.request()
+        live.until(lambda: staged(out))
+        tap.give(5)
+        live.until(lambda: live.committed("left") == 2)
+        assert not visible(out)
+        latch.let()
+        taken = live.completed(asked)
+        assert sorted(visible(out).elements()) == list(range(10))
+        assert not staged(out)
+
+        (transaction,) = taken.transactions
+        before = tree_of(out)
+        sink = hf.sinks.files(out)
+        sink.commit(transaction.handle)
+        sink.recover_and_commit(transaction.handle)
+        assert tree_of(out) == before
+        live.checkpoint()
+        assert sorted(visible(out).elements()) == list(range(15))
+
+
+def test_what_no_completed_checkpoint_owns_is_aborted_on_restart_and_written_again(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, latch, out = Tap(), Latch(), tmp_path / "out"
+    with running(two_regions(tap, latch, out), tmp_path, latch) as live:
+        tap.give(5)
+        live.until(lambda: live.has_read("down", "left") == 1)
+        live.checkpoint()
+        latch.hold()
+        tap.give(5)
+        live.until(lambda: latch.held == 1)
+        live.request()
+        live.until(lambda: staged(out))
+        latch.fail()
+        until(lambda: live.running.state.is_over)
+    assert staged(out)
+    with running(two_regions(tap, Latch(), out), tmp_path) as live:
+        assert not staged(out)
+        assert sorted(visible(out)) == list(range(5))
+        live.until(lambda: live.committed("left") == 1 and live.caught_up())
+        live.checkpoint()
+        assert sorted(visible(out).elements()) == list(range(10))
+
+
+class Ledger:
+    """A two-phase sink in memory, whose commits fail as long as it is told to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._prepared: dict[int, list[int]] = {}
+        self.refused = 0
+        self.failing = False
+        self.aborted: list[int] = []
+        self.rows: list[int] = []
+
+    def pre_commit(self, epoch: Epoch) -> Mapping[str, Any]:
+        with self._lock:
+            self._prepared[epoch.checkpoint] = [row["n"] for row in epoch.rows().collect()]
+        return {"checkpoint": epoch.checkpoint}
+
+    def commit(self, handle: Mapping[str, Any]) -> None:
+        with self._lock:
+            if self.failing:
+                self.refused += 1
+                raise ConnectionError("the store is away")
+            self.rows += self._prepared.pop(handle["checkpoint"], [])
+
+    def recover_and_commit(self, handle: Mapping[str, Any]) -> None:
+        self.commit(handle)
+
+    def abort(self, handle: Mapping[str, Any]) -> None:
+        with self._lock:
+            if self._prepared.pop(handle["checkpoint"], None) is not None:
+                self.aborted.append(handle["checkpoint"])
+
+    def pending(self, job_id: str, sink: str) -> Sequence[Mapping[str, Any]]:
+        return [{"checkpoint": number} for number in sorted(self._prepared)]
+
+
+def passing(tap: Tap, sink: Any) -> hf.Job:
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("left", reads="a")(passed)
+    job.sink("ledger", "left", sink)
+    return job
+
+
+def promised(taken: CheckpointMetadata) -> list[int]:
+    return [transaction.checkpoint for transaction in taken.transactions]
+
+
+def test_a_commit_that_fails_is_tried_again_and_later_checkpoints_carry_the_promise(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, ledger = Tap(), Ledger()
+    with running(passing(tap, ledger), tmp_path) as live:
+        ledger.failing = True
+        tap.give(5)
+        live.until(lambda: live.committed("left") == 0)
+        assert promised(live.checkpoint()) == [1]
+        tap.give(5)
+        live.until(lambda: live.committed("left") == 1)
+        assert promised(live.checkpoint()) == [1, 2]
+        assert ledger.rows == []
+        live.until(lambda: ledger.refused >= 3)
+        ledger.failing = False
+        live.until(lambda: sorted(ledger.rows) == list(range(10)))
+        assert promised(live.checkpoint()) == []
+        assert live.state == "RUNNING"
+
+
+@pytest.mark.parametrize("end", ["finish", "cancel"])
+def test_rows_of_a_completed_checkpoint_are_not_lost_when_the_job_ends_before_the_commit(
+    spark: Any, tmp_path: Path, end: str
+) -> None:
+    tap, ledger = Tap(), Ledger()
+    with running(passing(tap, ledger), tmp_path) as live:
+        ledger.failing = True
+        if end == "finish":
+            tap.end(5)
+            live.until(lambda: ledger.refused >= 2)
+            assert live.state == "RUNNING"
+            ledger.failing = False
+            assert live.until_over() == "FINISHED"
+            assert sorted(ledger.rows) == list(range(5))
+        else:
+            tap.give(5)
+            live.until(lambda: live.committed("left") == 0)
+            taken = live.checkpoint()
+            live.running.cancel()
+            until(lambda: live.running.state.is_over)
+            path = live.path(taken)
+    assert ledger.aborted == []
+    if end == "cancel":
+        ledger.failing = False
+        with running(passing(tap, ledger), tmp_path, restore=path) as live:
+            assert sorted(ledger.rows) == list(range(5))
+
+
+def test_plain_sinks_get_every_batch_at_once_and_no_segment_is_written_for_them(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tap = Tap()
+    batches: dict[int, dict[int, int]] = {}
+
+    def collect(rows: Any, batch: int) -> None:
+        batches[batch] = {row["key"]: row["count"] for row in rows.collect()}
+
+    job = one_region(tap, hf.sinks.console(), hf.sinks.foreach_batch(collect))
+    with running(job, tmp_path) as live:
+        tap.give(5)
+        live.until(lambda: live.committed("count") == 0)
+        tap.give(3)
+        live.until(lambda: live.committed("count") == 1)
+        changed = {key: n for key, n in counts(range(8)).items() if n != counts(range(5))[key]}
+        assert batches == {0: counts(range(5)), 1: changed}
+        assert not list((tmp_path / "work").rglob("segments"))
+    said = capsys.readouterr().out
+    assert "batch 0" in said
+    assert "batch 1" in said
+    assert "|key|count|" in said
