@@ -1,7 +1,7 @@
 """Random jobs, killed at random moments, judged by a recount.
 
 A seed gives the graph, the speeds, the mode, the times of the kills and how the job comes back
-(plainly, or from the newest checkpoint). ``HOLDFAST_SEEDS=7,8 pytest …`` replays some.
+(plainly, or from the newest checkpoint). ``JOB_SEEDS=7,8 pytest …`` replays some.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.faults.jobs.judge import at_checkpoint, check_output, everything
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, RegionSpec, random_spec
 
-SEEDS = [int(seed) for seed in os.environ.get("HOLDFAST_SEEDS", "1,2,3,4,5,6").split(",")]
+SEEDS = [int(seed) for seed in os.environ.get("JOB_SEEDS", "1,2,3,4,5,6").split(",")]
 MODES: list[dict[str, str]] = [
     {"execution.checkpointing.mode": "exactly-once"},
     {"execution.checkpointing.unaligned.enabled": "true"},

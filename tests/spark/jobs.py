@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow.parquet as pq
 
@@ -19,8 +20,10 @@ import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
 from holdfast.checkpoints.restoring import restore_region
 from holdfast.checkpoints.store import read_checkpoint
+from holdfast.errors import HoldfastError
 from holdfast.launch import spark_settings
 from holdfast.querylog import read_state
+from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.completion import Hooks
 from holdfast.runtime.running import RunningJob
 from holdfast.settings import resolve
@@ -42,52 +45,50 @@ def until(condition: Callable[[], Any], where: Callable[[], object] = str) -> No
 
 
 class Tap:
-    """A source of numbered rows that come when the test gives them; each gift is one batch."""
+    """A source of numbered rows that come when the test gives them; each gift is one batch.
+
+    A query over it has no batch before the first gift.
+    """
 
     bounded = True
 
-    def __init__(self, column: str = "n") -> None:
-        self._column = column
-        self._changed = threading.Condition()
-        self._ends: list[int] = []
-        self._over = False
-        self._stopped = 0
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.ends: list[int] = []
         self.questions = 0
+        self._over = False
+        self._live: WeakSet[_Steering] = WeakSet()
 
     @property
     def given(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        """How many rows there are by now."""
+        return self.ends[-1] if self.ends else 0
 
     def give(self, rows: int, times: int = 1) -> None:
-        with self._changed:
+        with self.changed:
             for _ in range(times):
-                self._ends.append(self.given + rows)
-            self._changed.notify_all()
+                self.ends.append(self.given + rows)
+            self.changed.notify_all()
 
-    def end(self, rows: int = 1) -> None:
+    def end(self, rows: int) -> None:
         """Give the last rows."""
-        with self._changed:
+        with self.changed:
             self._over = True
-        self.give(rows)
+            self.give(rows)
 
     def __call__(self, spark: Any) -> Any:
-        rows = range_stream(spark, _Steering(self), "tap", 2)
-        return rows.selectExpr(f"value AS {self._column}")
+        steering = _Steering(self)
+        self._live.add(steering)
+        return range_stream(spark, steering, "tap", 2).selectExpr("value AS n")
 
     def finished(self, offset: str) -> bool:
         return self._over and decode_row(offset) >= self.given
 
     def stop(self) -> None:
-        with self._changed:
-            self._stopped += 1
-            self._changed.notify_all()
-
-    def next_end(self, start: int) -> int:
-        with self._changed:
-            self.questions += 1
-            stopped = self._stopped
-            self._changed.wait_for(lambda: self.given > start or self._stopped > stopped, 0.5)
-            return next((end for end in self._ends if end > start), start)
+        with self.changed:
+            for steering in list(self._live):
+                steering.stopped = True
+            self.changed.notify_all()
 
 
 class _Steering:
@@ -95,12 +96,19 @@ class _Steering:
 
     def __init__(self, tap: Tap) -> None:
         self._tap = tap
+        self.stopped = False
 
     def initial(self) -> str:
         return encode_row(0)
 
     def latest(self, start: str | None) -> str:
-        return encode_row(self._tap.next_end(0 if start is None else decode_row(start)))
+        tap, position = self._tap, 0 if start is None else decode_row(start)
+        with tap.changed:
+            tap.questions += 1
+            # Spark would make a batch of the first answer, with rows or without.
+            seconds = 0.2 if position else None
+            tap.changed.wait_for(lambda: tap.given > position or self.stopped, seconds)
+            return encode_row(next((end for end in tap.ends if end > position), position))
 
     def newest(self) -> str:
         return encode_row(self._tap.given)
@@ -153,7 +161,11 @@ class Latch:
 
 
 class Live:
-    """A job that runs."""
+    """A job that runs.
+
+    Batches of regions that read taps, and positions in their channels, can be told beforehand.
+    Regions that read channels may begin with a batch without rows.
+    """
 
     def __init__(self, running: RunningJob) -> None:
         self.running = running
@@ -176,7 +188,9 @@ class Live:
     def describe(self) -> dict[str, Any]:
         """How far everybody is."""
         graph, gates = self.running.graph, self.running.gates
-        positions = {uid: {c: gates.position(uid, c) for c in graph.inputs(uid)} for uid in graph.regions}
+        positions = {
+            uid: {c: gates.position(uid, c) for c in graph.inputs(uid)} for uid in graph.regions
+        }
         return {uid: (self.committed(uid), read) for uid, read in positions.items()}
 
     def until_over(self) -> str:
@@ -195,14 +209,33 @@ class Live:
         """The position of a region's committed batches in a channel."""
         return self.running.gates.position(region, channel)
 
-    def caught_up(self) -> bool:
-        """Whether every channel is read to its end."""
+    def settle(self) -> None:
+        """Wait until everything that was given has come to the ends of the job."""
+        self.until(lambda: all(self._is_settled(uid) for uid in self.running.graph.regions))
+
+    def _is_settled(self, uid: str) -> bool:
         graph = self.running.graph
-        return all(
-            self.has_read(region, channel) > self.committed(channel)
-            for region in graph.regions
-            for channel in graph.inputs(region)
+        channels = graph.inputs(uid)
+        if channels and self.committed(uid) < 0:
+            return False  # a reader's first batch comes in any case
+        taps = [graph.sources[s].open for s in graph.regions[uid].reads if s in graph.sources]
+        given = sum(tap.given for tap in taps)  # type: ignore[attr-defined]
+        return self._rows_committed(uid) == given and all(
+            self.has_read(uid, channel) > self.committed(channel) for channel in channels
         )
+
+    def _rows_committed(self, uid: str) -> int:
+        """Rows of its taps that a region has read, by its own query log."""
+        try:
+            found = newest_commit(self.running.attempt.region(uid))
+        except HoldfastError:
+            return -1  # caught in the middle of a change
+        if found is None:
+            return 0
+        if found.batch != self.committed(uid):
+            return -1
+        ends = [json.loads(offset) for offset in found.offsets.values() if offset]
+        return sum(end.get("row", 0) for end in ends)
 
     def request(self, full: bool = False) -> Future[int]:
         """Ask for a checkpoint and wait until its barriers are out."""

@@ -45,9 +45,10 @@ def test_rows_appear_with_their_checkpoint_up_to_the_cut_and_committing_again_ch
 ) -> None:
     tap, latch, out = Tap(), Latch(), tmp_path / "out"
     with running(two_regions(tap, latch, out), tmp_path, latch) as live:
+        live.settle()
         latch.hold()
         tap.give(5, times=2)
-        live.until(lambda: live.committed("left") == 1 and latch.held == 0)
+        live.until(lambda: live.committed("left") == 1 and latch.held is not None)
         assert not visible(out)
         asked = live.request()
         live.until(lambda: staged(out))
@@ -75,11 +76,11 @@ def test_what_no_completed_checkpoint_owns_is_aborted_on_restart_and_written_aga
     tap, latch, out = Tap(), Latch(), tmp_path / "out"
     with running(two_regions(tap, latch, out), tmp_path, latch) as live:
         tap.give(5)
-        live.until(lambda: live.has_read("down", "left") == 1)
+        live.settle()
         live.checkpoint()
         latch.hold()
         tap.give(5)
-        live.until(lambda: latch.held == 1)
+        live.until(lambda: latch.held is not None)
         live.request()
         live.until(lambda: staged(out))
         latch.fail()
@@ -88,7 +89,7 @@ def test_what_no_completed_checkpoint_owns_is_aborted_on_restart_and_written_aga
     with running(two_regions(tap, Latch(), out), tmp_path) as live:
         assert not staged(out)
         assert sorted(visible(out)) == list(range(5))
-        live.until(lambda: live.committed("left") == 1 and live.caught_up())
+        live.settle()
         live.checkpoint()
         assert sorted(visible(out).elements()) == list(range(10))
 

@@ -62,8 +62,9 @@ def types_in(path: str) -> dict[str, list[str]]:
     (operator,) = region["operators"]
     assert operator["name"] == "stateStoreSave"
     (family,) = operator["stores"]["default"]
-    assert all(field["type"] == "long" for side in ("key", "value") for field in family[side]["fields"])
-    return {side: [field["name"] for field in family[side]["fields"]] for side in ("key", "value")}
+    columns = {side: family[side]["fields"] for side in ("key", "value")}
+    assert all(field["type"] == "long" for fields in columns.values() for field in fields)
+    return {side: [field["name"] for field in fields] for side, fields in columns.items()}
 
 
 def wide(tap: Tap) -> hf.Job:
@@ -134,12 +135,12 @@ def test_storage_jobmanager_keeps_everything_inside_the_metadata_up_to_a_limit(
     tap = Tap()
     job = hf.Job("job")
     job.source("a", tap)
-    random_bytes = "unhex(array_join(transform(sequence(1, 10000), i -> sha2(concat(n, ' ', i), 256)), ''))"
+    digests = "transform(sequence(1, 10000), i -> sha2(concat(n, ' ', i), 256))"
     job.region("blobs", reads="a")(
-        lambda rows: rows.selectExpr(f"{random_bytes} AS blob").dropDuplicates(["blob"])
+        lambda rows: rows.selectExpr(f"unhex(array_join({digests}, '')) AS blob").dropDuplicates()
     )
     job.sink("out", "blobs", hf.sinks.foreach_batch(drained))
-    options = {"storage": "jobmanager", "dir": str(tmp_path / "checkpoints"), "tolerable": 9}
+    options = {"storage": "jobmanager", "tolerable": 9}
     with running(job, tmp_path, **options) as live:
         tap.give(2)
         live.until(lambda: live.committed("blobs") == 0)
@@ -148,6 +149,7 @@ def test_storage_jobmanager_keeps_everything_inside_the_metadata_up_to_a_limit(
         assert all(file.inline is not None for file in taken.files)
         files = [f.name for f in live.checkpoints.rglob("*") if f.is_file()]
         assert files == ["_metadata"]
+        assert live.checkpoints.is_relative_to(tmp_path)
         verify(*read_checkpoint(live.path(taken)))
 
         tap.give(16)

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from click import Context
 from typer.core import TyperGroup
 
 from holdfast.cli.failures import guarded
@@ -17,6 +16,7 @@ from holdfast.cli.terminal import Terminal, out
 from holdfast.errors import UsageError
 
 _DEFAULT = "job"
+_ALL = 10**9
 _HELP = """\
 Show checkpoints: of a running job, below a directory, or one on disk.
 
@@ -30,7 +30,7 @@ Show checkpoints: of a running job, below a directory, or one on disk.
 class _JobUnlessNamed(TyperGroup):
     """``holdfast checkpoints JOB`` is short for ``holdfast checkpoints job JOB``."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the default command in front of what is none."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = [_DEFAULT, *args]
@@ -65,16 +65,15 @@ def of_job(
     from holdfast.cli.client import find_job
 
     client = find_job(job)
-    if details is None:
-        found = client.get("/holdfast/checkpoints", last=last)
-        show = show_checkpoints.history
-    else:
-        found = _one(client.get("/holdfast/checkpoints", last=10**9), details)
-        show = show_checkpoints.one_of_job
+    found = client.get("/holdfast/checkpoints", last=last if details is None else _ALL)
+    if details is not None:
+        found = _one(found, details)
     if as_json:
         Terminal(as_json).json(found)
+    elif details is None:
+        show_checkpoints.history(out(), found)
     else:
-        show(out(), found)
+        show_checkpoints.one_of_job(out(), found)
 
 
 def _one(found: dict[str, Any], number: int) -> dict[str, Any]:
@@ -150,6 +149,7 @@ def _below(directory: str) -> list[dict[str, Any]]:
                 "completed": metadata.completed,
                 "size": metadata.size,
                 "path": path,
+                "name": info.path.removesuffix("/_metadata"),
             }
         )
     return found

@@ -83,7 +83,7 @@ class Client:
     def cancel(self) -> str:
         """End the job, wait until it has; returns its last state."""
         self._ask("PATCH", "", params={"mode": "cancel"})
-        return poll(self._state, lambda state: state in ("CANCELED", "FAILED", "FINISHED"))
+        return str(poll(self._state, lambda state: state in ("CANCELED", "FAILED", "FINISHED")))
 
     def _state(self) -> str:
         try:

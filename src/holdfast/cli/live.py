@@ -89,7 +89,7 @@ def _backpressure(region: RegionView, seconds: float) -> Text:
 
 
 def _channels(channels: Sequence[ChannelView]) -> Table:
-    made = columns("channel", "unread", "of", left=1)
+    made = columns("channel", "unread", "capacity")
     made.add_column(Text(""))
     for channel in channels:
         filled = min(1.0, channel.unread / channel.capacity)

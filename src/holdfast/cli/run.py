@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -82,7 +83,7 @@ def run(
     code = run_and_show(
         lambda watch: launch(job, given, file=config, fresh=fresh, watch=watch),
         job.name,
-        Display(as_json, quiet, again=_again(script)),
+        Display(as_json, quiet, again=_again(sys.argv)),
     )
     raise typer.Exit(code)
 
@@ -97,5 +98,15 @@ def _pairs(settings: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _again(script: Path) -> str:
-    return f"holdfast run {shlex.quote(str(script))}"
+def _again(command: list[str]) -> str:
+    """What was typed, without what would not go on with the job."""
+    kept: list[str] = []
+    words = iter(command[1:])
+    for word in words:
+        if word == "--from":
+            next(words, None)
+        elif word != "--fresh" and not word.startswith("--from="):
+            kept.append(word)
+        if word == "--":
+            kept += words
+    return shlex.join(["holdfast", *kept])

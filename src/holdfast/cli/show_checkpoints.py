@@ -98,7 +98,7 @@ def below(console: Console, checkpoints: Sequence[Document]) -> None:
     if not checkpoints:
         prose(console, "There is no checkpoint here.")
         return
-    made = columns("id", "job", "completed", "size", "path", left=3)
+    made = columns("id", "job", "completed", "size", "directory", left=3)
     made.columns[-1].justify = "left"
     for each in checkpoints:
         made.add_row(
@@ -106,7 +106,7 @@ def below(console: Console, checkpoints: Sequence[Document]) -> None:
             Text(each["job_name"]),
             clock(each["completed"]),
             in_bytes(each["size"]),
-            Text(each["path"], overflow="fold"),
+            Text(each["name"], overflow="fold"),
         )
     console.print(made)
 

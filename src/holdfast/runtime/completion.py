@@ -16,6 +16,7 @@ from typing import Any
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, SegmentSnapshot
 from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter
+from holdfast.errors import HoldfastError
 from holdfast.protocol.pending import Pending
 from holdfast.protocol.retention import subsumed
 from holdfast.runtime.epochs import SinkEpochs
@@ -104,8 +105,11 @@ class Completion:
     def subsume(self) -> None:
         """Delete the checkpoints beyond those to retain."""
         for old in subsumed(self.store.completed, self._settings.num_retained):
-            with step("subsume"):
-                self.store.drop(old)
+            try:
+                with step("subsume"):
+                    self.store.drop(old)
+            except HoldfastError:  # the next start removes what is left of it
+                _log.exception("checkpoint %s was not deleted", old)
             self.history.discarded(old)
 
     def commit_sinks(self, checkpoint: int) -> bool:

@@ -90,6 +90,8 @@ class Coordinator:
         self._waiting: dict[str, Future[int]] = {}
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._commit_upto: int | None = None
+        self._all_committed = threading.Event()
+        self._all_committed.set()
         self._untaken = sys.maxsize
         self._paused = False
         self._closed = False
@@ -120,6 +122,10 @@ class Coordinator:
     def pause(self) -> None:
         """Trigger no periodic checkpoints any more."""
         self._paused = True
+
+    def wait_for_commits(self, seconds: float) -> bool:
+        """Whether the sinks have committed everything that a completed checkpoint promised."""
+        return self._all_committed.wait(seconds)
 
     def close(self, reason: Reason = Reason.JOB_STOPPED) -> None:
         """Abort what is in flight and end the thread."""
@@ -279,7 +285,12 @@ class Coordinator:
             future.set_result(pending.id)
 
     def _commit_sinks(self, checkpoint: int) -> None:
-        self._commit_upto = None if self._completion.commit_sinks(checkpoint) else checkpoint
+        if self._completion.commit_sinks(checkpoint):
+            self._commit_upto = None
+            self._all_committed.set()
+        else:
+            self._commit_upto = checkpoint
+            self._all_committed.clear()
 
     def _abort(self, checkpoint: int, reason: Reason, detail: str = "") -> None:
         pending = self._pending.end(checkpoint)

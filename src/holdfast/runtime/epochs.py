@@ -37,6 +37,8 @@ class SinkEpochs:
         """The first segment that is in no transaction yet."""
         self._ends: dict[int, int] = {}
         self._pending: dict[int, Transaction] = {}
+        self._promised = 0
+        """The newest checkpoint that has completed."""
 
     def recover(self, owned: Sequence[Transaction], position: int) -> None:
         """After a restart: commit what a completed checkpoint owns, abort everything else.
@@ -79,6 +81,7 @@ class SinkEpochs:
 
     def commit(self, checkpoint: int) -> None:
         """The checkpoint is complete: let the rows appear."""
+        self._promised = max(self._promised, checkpoint)
         for transaction in self.pending(checkpoint):
             with step("commit"):
                 self._sink.commit(transaction.handle)
@@ -88,10 +91,14 @@ class SinkEpochs:
             self._gates.sink_done(self.region, self.uid, end)
 
     def abort(self) -> None:
-        """The job is over: forget the rows that no completed checkpoint covers."""
+        """The job is over: forget the rows that no completed checkpoint covers.
+
+        What one has promised and could not be committed stays pending, for a restore from it.
+        """
         with self._lock:
-            pending, self._pending = self._pending, {}
-        for transaction in pending.values():
+            unowned = [t for n, t in self._pending.items() if n > self._promised]
+            self._pending = {n: t for n, t in self._pending.items() if n <= self._promised}
+        for transaction in unowned:
             self._sink.abort(transaction.handle)
 
 

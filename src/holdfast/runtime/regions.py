@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 from holdfast.protocol.graph import Region, SinkUse, Source
+from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
@@ -99,6 +100,9 @@ class RunningRegion:
                 steering = ChannelSteering(gate, self._gates, self.uid, self._gates.channels[uid])
                 inputs.append(parquet_stream(spark, producers[uid].schema, steering, uid))
         self.frame = self._checked(self.region.build(*inputs))
+        # After a restart nothing may be left to read, and then no batch comes to say so.
+        if (commit := newest_commit(self.location)) is not None:
+            self._note_bounded(list(commit.offsets.values()))
         if self._settings.trigger.kind == "available-now":
             self._ends_itself = self._is_ended_by_spark(opened, channels, sources)
 

@@ -94,11 +94,17 @@ class RunningJob:
 
     def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
         settings, graph = self.settings, self.graph
-        kept = (settings.checkpointing.dir or "").rstrip("/")
-        self.store = CheckpointStore(f"{kept}/{self.job_id}")
+        self.store = CheckpointStore(self._checkpoint_directory())
         self.history = History(f"{settings.history_dir.rstrip('/')}/{self.job_id}")
         self.attempt = choose_attempt(self.work, graph, settings.restore_path, fresh)
         self._assemble(hooks)
+
+    def _checkpoint_directory(self) -> str:
+        """With storage ``jobmanager`` there need be none; ``_metadata`` is then kept at work."""
+        chosen = self.settings.checkpointing.dir
+        if chosen is None:
+            return f"{self.work.location}/checkpoints"
+        return f"{chosen.rstrip('/')}/{self.job_id}"
 
     def _assemble(self, hooks: Hooks) -> None:
         delete_tree(self.attempt.storage, "pins")  # of snapshots that a crash interrupted
@@ -270,6 +276,9 @@ class RunningJob:
             except HoldfastError as error:
                 self.fail(error)
                 return
+        while not self.coordinator.wait_for_commits(1.0):
+            if self.state is not State.RUNNING:
+                return  # somebody ends the job otherwise
         self._end(State.FINISHED)
 
     def fail(self, error: HoldfastError) -> None:

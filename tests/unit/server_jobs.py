@@ -1,0 +1,117 @@
+"""A job for the server's tests: what it knows of one, and a stand-in for one that runs."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import replace
+
+from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, TaskFigures
+from holdfast.server.view import ChannelView, Failure, JobView, RegionView, Restored
+from holdfast.settings import Settings, resolve
+
+JOB_ID = "0123456789abcdef0123456789abcdef"
+START = 1_790_000_000.0
+
+
+def settings(**given: str) -> Settings:
+    return resolve(
+        arguments={key.replace("__", "."): value for key, value in given.items()},
+        environ={},
+        file=None,
+        code={},
+    )
+
+
+def answer(uid: str, tasks: int = 0) -> RegionFigures:
+    return RegionFigures(
+        uid=uid,
+        cut=4,
+        acknowledged=START + 11.5,
+        start_delay=0.01,
+        alignment=0.2,
+        sync=0.03,
+        async_=0.4,
+        state_size=1001,
+        checkpointed_size=101,
+        in_flight=11,
+        unaligned=False,
+        tasks=tuple(TaskFigures(n, 0.1, START + 11) for n in range(tasks)),
+    )
+
+
+def completed(number: int = 1) -> CheckpointFigures:
+    return CheckpointFigures(
+        id=number,
+        triggered=START + 11,
+        regions=2,
+        cause="PERIODIC",
+        full=True,
+        unaligned=False,
+        status=Status.COMPLETED,
+        ended=START + 12,
+        acknowledged={"views": answer("views"), "pv": answer("pv", tasks=2)},
+        path=f"/chk/chk-{number}",
+    )
+
+
+def failed(number: int = 2) -> CheckpointFigures:
+    return replace(
+        completed(number),
+        status=Status.FAILED,
+        acknowledged={"views": answer("views")},
+        path=None,
+        reason="EXPIRED",
+        failure="Checkpoint expired before completing.",
+    )
+
+
+def in_progress(number: int = 3) -> CheckpointFigures:
+    return replace(
+        completed(number), status=Status.IN_PROGRESS, ended=None, path=None, acknowledged={}
+    )
+
+
+def job_view(state: str = "RUNNING") -> JobView:
+    return JobView(
+        id=JOB_ID,
+        name="page-views",
+        state=state,
+        entered={"CREATED": START, "RUNNING": START + 2, state: START + 2},
+        now=START + 60,
+        regions=(
+            RegionView("views", ("clicks",), ("raw",), "append", "RUNNING", 1, 5, 1000, 10.0),
+            RegionView("pv", ("views",), ("out",), "update", "RUNNING", 2, 4, 500, 5.0, 7, 70),
+        ),
+        channels=(ChannelView("views", ("pv",), 10, 100),),
+        checkpoints=[completed(1), failed(2), in_progress(3)],
+        settings=settings(),
+    )
+
+
+def failed_view() -> JobView:
+    failure = Failure("RegionFailed", "region 'pv' failed: oh", START + 50, "pv")
+    return replace(job_view("FAILED"), failure=failure)
+
+
+def restored_view() -> JobView:
+    return replace(job_view(), restored=Restored(7, "/old/chk-7", START))
+
+
+class StandIn:
+    """A job that does what it is told at once."""
+
+    def __init__(self, view: JobView | None = None) -> None:
+        self.now = view or job_view()
+        self.asked: list[bool] = []
+        self.future: Future[int] = Future()
+
+    def view(self) -> JobView:
+        return self.now
+
+    def checkpoint(self, full: bool) -> Future[int]:
+        self.asked.append(full)
+        return self.future
+
+    def cancel(self) -> None:
+        if self.now.state == "RUNNING":
+            self.now = job_view("CANCELED")
