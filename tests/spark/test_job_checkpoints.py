@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
@@ -53,6 +54,12 @@ def completed(live: Live) -> list[Any]:
     return [f for f in live.running.history.all() if f.status is Status.COMPLETED]
 
 
+def seconds_in_progress(live: Live) -> float:
+    newest = live.running.history.all()[-1]
+    age = time.time() - newest.triggered
+    return age if newest.status is Status.IN_PROGRESS else 0.0
+
+
 def test_periodic_checkpoints_keep_the_interval_and_pause_after_a_completion(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -62,24 +69,16 @@ def test_periodic_checkpoints_keep_the_interval_and_pause_after_a_completion(
         tap.give(5)
         live.until(lambda: len(completed(live)) >= 2)
         block(live, tap, latch)
-        slow = len(live.running.history.all()) + 1
-        live.until(lambda: len(live.running.history.all()) >= slow)
-        waiting = live.running.history.all()[-1]
         # Longer than the interval, so that only the pause can hold the next one back.
-        until(lambda: live.running.history.all()[-1].id == waiting.id and _age(waiting) > 0.7)
+        live.until(lambda: seconds_in_progress(live) > 0.7)
+        slow = live.running.history.all()[-1].id
         latch.let()
-        live.until(lambda: len(completed(live)) >= 4 and completed(live)[-2].id >= waiting.id)
+        live.until(lambda: completed(live)[-1].id > slow)
         taken = completed(live)
         assert {f.cause for f in taken} == {"PERIODIC"}
         for one, other in pairwise(taken):
             assert other.triggered - one.triggered >= 0.3
             assert other.triggered - one.ended >= 0.25
-
-
-def _age(figures: Any) -> float:
-    import time
-
-    return time.time() - float(figures.triggered)
 
 
 def test_a_users_checkpoint_goes_before_periodic_ones_and_heeds_no_pause(
@@ -193,7 +192,7 @@ def test_a_snapshot_that_fails_is_given_up_without_a_trace_and_the_job_lives(
     spark: Any, tmp_path: Path
 ) -> None:
     tap = Tap()
-    options = {"tolerable": 9, "retained": 9, **EVERYTHING_IN_FILES}
+    options = {"tolerable": 99, "retained": 99, **EVERYTHING_IN_FILES}
     with running(one_region(tap), tmp_path, **options) as live:
         tap.give(10)
         live.until(lambda: live.committed("count") == 0)
@@ -224,6 +223,7 @@ def test_a_snapshot_that_fails_is_given_up_without_a_trace_and_the_job_lives(
         # Spark writes its whole state again before long, and that can be kept.
         def kept() -> bool:
             tap.give(1)
+            live.settle()
             return live.running.checkpoint().exception(PATIENCE) is None
 
         live.until(kept)

@@ -24,6 +24,7 @@ from holdfast.checkpoints.metadata import (
 )
 from holdfast.cli import live
 from holdfast.cli.app import app
+from holdfast.cli.causes import essence
 from holdfast.cli.follow import News, checkpoint_line
 from holdfast.cli.run import _again
 from holdfast.cli.times import duration
@@ -270,7 +271,34 @@ def test_the_command_that_goes_on_is_the_same_without_what_begins_anew() -> None
     assert _again([*typed, "--", "--fresh", "a"]) == "holdfast run j.py --json -- --fresh a"
 
 
-# What is shown while a job runs
+# What is shown while a job runs, and when it fails
+
+STACKS = """\
+region 'views' failed: py4j.Py4JException: An exception was raised by the Python Proxy. \
+Return Message: Traceback (most recent call last):
+  File "py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+pyspark.errors.PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "job.py", line 11, in boom
+    return v // (v - 150)
+ZeroDivisionError: integer division or modulo by zero
+
+\tat org.apache.spark.Some.method(Some.scala:1)
+Caused by: java.lang.Exception
+\t... 7 more
+"""
+
+
+def test_a_failure_is_told_by_its_innermost_python_error() -> None:
+    assert essence(STACKS) == (
+        "region 'views' failed: ZeroDivisionError: integer division or modulo by zero\n"
+        '  File "job.py", line 11, in boom\n'
+        "    return v // (v - 150)"
+    )
+    assert (
+        essence("region 'a' failed: [NO] why\n\tat x.y(Z.scala)\n") == "region 'a' failed: [NO] why"
+    )
 
 
 def shown(width: int = 100) -> str:

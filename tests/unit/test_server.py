@@ -114,7 +114,7 @@ def test_nothing_is_told_without_the_token(
 
 
 def test_nothing_is_done_without_the_token(client: httpx.Client, job: StandIn) -> None:
-    nobody = {"Authorization": "Bearer é".encode()}
+    nobody = {b"Authorization": "Bearer é".encode()}
     errors_of(client.post(f"{JOB}/checkpoints", headers=nobody), 401)
     errors_of(client.patch(JOB, headers=nobody), 401)
     assert job.asked == []

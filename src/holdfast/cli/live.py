@@ -36,7 +36,8 @@ def watch(console: Console, launched: Launched, started: Started) -> None:
             over = launched.ends_within(GLANCE_SECONDS)
             live.update(frame(look(started.running), started.url), refresh=True)
             if over:
-                return
+                break
+    console.print()
 
 
 def frame(view: JobView, url: str) -> RenderableType:

@@ -77,13 +77,14 @@ def run(
     from holdfast.launch import launch, prepare
 
     flags = {"master": master, "interval": interval, "mode": mode, "restore": restore}
+    again = _again(sys.argv)  # the script gets an argv of its own
     job = load_job(script, arguments or [], name)
     given = {**_pairs(settings or []), **{_FLAGS[k]: v for k, v in flags.items() if v is not None}}
     prepare(job, given, config)
     code = run_and_show(
         lambda watch: launch(job, given, file=config, fresh=fresh, watch=watch),
         job.name,
-        Display(as_json, quiet, again=_again(sys.argv)),
+        Display(as_json, quiet, again),
     )
     raise typer.Exit(code)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.cli import follow, live
+from holdfast.cli.causes import essence
 from holdfast.cli.launching import Launched, Stopping, end_java
 from holdfast.cli.noise import noise_in
 from holdfast.cli.terminal import counted, err, out, prose, spinner
@@ -79,8 +80,11 @@ def _tell_stopping(by: str, display: Display) -> None:
 
 
 def _with_log(failure: HoldfastError, log: Path) -> HoldfastError:
-    hint = " ".join(filter(None, [failure.hint, f"What Spark logged is in {log}."]))
-    return type(failure)(failure.message, hint=hint, **failure.ids)
+    """The failure in brief; all of it is in the log."""
+    with log.open("a") as file:
+        file.write(f"{failure}\n")
+    hint = " ".join(filter(None, [failure.hint, f"The whole story is in {log}."]))
+    return type(failure)(essence(failure.message), hint=hint, **failure.ids)
 
 
 def _tell_end(outcome: Outcome, last: JobView, display: Display) -> None:

@@ -110,9 +110,7 @@ class RunningRegion:
         self, opened: Sequence[str], channels: Sequence[str], sources: Mapping[str, Source]
     ) -> bool:
         """Whether Spark's own trigger ends the query; if not, its inputs must have an end."""
-        endless = [
-            uid for uid in opened if not getattr(sources[uid].open, "bounded", not channels)
-        ]
+        endless = [uid for uid in opened if not getattr(sources[uid].open, "bounded", not channels)]
         if endless:
             raise UsageError(
                 f"with trigger available-now the end of {', '.join(endless)} cannot be known here",

@@ -28,6 +28,7 @@ from holdfast.runtime.snapshots import Snapshots
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import Retention, Settings, StorageKind
 from holdfast.sinks import TwoPhaseSink
+from holdfast.spark.jvm_process import spark_is_there
 from holdfast.spark.progress import BatchListener
 from holdfast.steps import step
 from holdfast.storage import open_storage
@@ -310,11 +311,8 @@ class RunningJob:
         try:
             self.gates.stop()
             self.coordinator.close()
-            for region in self.regions.values():
-                region.stop()
+            self._stop_queries()
             self._snapshots.close()
-            if self._listener is not None:
-                self._listener.close()
             self._tidy(state)
         except Exception as error:
             _log.exception("the job did not end cleanly")
@@ -323,6 +321,18 @@ class RunningJob:
             state = State.FAILED
         self._enter(state)
         self._over.set()
+
+    def _stop_queries(self) -> None:
+        """Who sends SIGTERM often sends it to Spark's JVM too; then there is nothing to stop."""
+        try:
+            for region in self.regions.values():
+                region.stop()
+            if self._listener is not None:
+                self._listener.close()
+        except Exception:
+            if spark_is_there(self.spark):
+                raise
+            _log.warning("Spark was gone before its queries were stopped")
 
     def _tidy(self, state: State) -> None:
         if state not in (State.CANCELED, State.FINISHED):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 
 def jvm_pid() -> int | None:
@@ -14,3 +15,11 @@ def jvm_pid() -> int | None:
         return None
     # Under spark-submit the JVM is not our child, so it is asked.
     return int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+
+
+def spark_is_there(spark: SparkSession) -> bool:
+    """Whether the session's Spark still runs."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:  # the JVM is gone, or going
+        return False
