@@ -18,7 +18,7 @@ job = hf.Job(
     "page-views",
     settings={
         "holdfast.work.dir": f"{OUT}/work",
-        "execution.checkpointing.interval": "4s",
+        "execution.checkpointing.interval": "3s",
         "execution.checkpointing.num-retained": 100,
         "execution.checkpointing.externalized-checkpoint-retention": "retain-on-cancellation",
         "holdfast.channel.max-batch-bytes": "1b",  # one segment of each input per batch
@@ -28,9 +28,9 @@ job = hf.Job(
 
 COLUMNS = {"page": f"concat('page-', value % {PAGES})", "row": "value"}
 live_rows = hf.sources.generator(
-    rows=240, rows_per_second=20, rows_per_batch=10, partitions=1, columns=COLUMNS
+    rows=96, rows_per_second=6, rows_per_batch=4, partitions=1, columns=COLUMNS
 )
-archive_rows = hf.sources.generator(rows=2_000, rows_per_batch=100, partitions=1, columns=COLUMNS)
+archive_rows = hf.sources.generator(rows=1_200, rows_per_batch=50, partitions=1, columns=COLUMNS)
 
 
 @job.region("live", reads=job.source("live-clicks", live_rows))
@@ -49,7 +49,7 @@ def pv(live, archive):
 
 
 def slow_dashboard(rows, batch):
-    time.sleep(0.4)
+    time.sleep(0.2)
 
 
 job.sink("pv-files", pv, hf.sinks.files(f"{OUT}/pv"))

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode
 
 HERE = Path(__file__).parent
-LIVE_ROWS, ARCHIVE_ROWS, PAGES = 240, 2_000, 5
+LIVE_ROWS, ARCHIVE_ROWS, PAGES = 96, 1_200, 5
+ARCHIVE_SEGMENTS = 24
 MODES = {
     "exactly-once": ["execution.checkpointing.mode=exactly-once"],
     "at-least-once": ["execution.checkpointing.mode=at-least-once"],
@@ -69,11 +70,12 @@ def start(mode: str, out: Path, *more: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for_checkpoint(out: Path, process: subprocess.Popen[bytes]) -> CheckpointMetadata:
-    """The first checkpoint that has a count in it."""
+    """The first checkpoint whose barrier lies behind nearly all of the archive."""
     while process.poll() is None:
         for path in sorted((out / "checkpoints").glob("*/chk-*/_metadata")):
             checkpoint = decode(path.read_bytes(), str(path))
-            if checkpoint.region("pv").cut >= 0:
+            barriers = {found.uid: found.barrier for found in checkpoint.region("pv").inputs}
+            if barriers["archive"] >= ARCHIVE_SEGMENTS - 4:
                 return checkpoint
         time.sleep(0.05)
     raise SystemExit("the job ended before it was killed")

@@ -1,18 +1,14 @@
-"""Running jobs in the test's own Spark: sources that give rows when told to, regions that can be
-held still, checkpoints looked at from outside."""
+"""Running jobs in the test's own Spark, and looking at their checkpoints from outside."""
 
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import pyarrow.parquet as pq
 
@@ -27,137 +23,12 @@ from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.completion import Hooks
 from holdfast.runtime.running import RunningJob
 from holdfast.settings import resolve
-from holdfast.sources.pacing import decode_row, encode_row
+from holdfast.sources.pacing import decode_row
 from holdfast.spark.job_session import job_session
-from holdfast.spark.streams import range_stream
 from holdfast.storage import create_tree
+from tests.spark.taps import PATIENCE, Latch, Tap, drained, until
 
-PATIENCE = 90.0
 KEYS = 5
-
-
-def until(condition: Callable[[], Any], where: Callable[[], object] = str) -> None:
-    """Wait for a condition; ``where`` tells how things stand if it does not come true."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited too long {where()}"
-        time.sleep(0.01)
-
-
-class Tap:
-    """A source of numbered rows that come when the test gives them; each gift is one batch.
-
-    A query over it has no batch before the first gift.
-    """
-
-    bounded = True
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.ends: list[int] = []
-        self.questions = 0
-        self._over = False
-        self._live: WeakSet[_Steering] = WeakSet()
-
-    @property
-    def given(self) -> int:
-        """How many rows there are by now."""
-        return self.ends[-1] if self.ends else 0
-
-    def give(self, rows: int, times: int = 1) -> None:
-        with self.changed:
-            for _ in range(times):
-                self.ends.append(self.given + rows)
-            self.changed.notify_all()
-
-    def end(self, rows: int) -> None:
-        """Give the last rows."""
-        with self.changed:
-            self._over = True
-            self.give(rows)
-
-    def __call__(self, spark: Any) -> Any:
-        steering = _Steering(self)
-        self._live.add(steering)
-        return range_stream(spark, steering, "tap", 2).selectExpr("value AS n")
-
-    def finished(self, offset: str) -> bool:
-        return self._over and decode_row(offset) >= self.given
-
-    def stop(self) -> None:
-        with self.changed:
-            for steering in list(self._live):
-                steering.stopped = True
-            self.changed.notify_all()
-
-
-class _Steering:
-    """Steers one frame of a tap; a ``RangeSteering``."""
-
-    def __init__(self, tap: Tap) -> None:
-        self._tap = tap
-        self.stopped = False
-
-    def initial(self) -> str:
-        return encode_row(0)
-
-    def latest(self, start: str | None) -> str:
-        tap, position = self._tap, 0 if start is None else decode_row(start)
-        with tap.changed:
-            tap.questions += 1
-            # Spark would make a batch of the first answer, with rows or without.
-            seconds = 0.2 if position else None
-            tap.changed.wait_for(lambda: tap.given > position or self.stopped, seconds)
-            return encode_row(next((end for end in tap.ends if end > position), position))
-
-    def newest(self) -> str:
-        return encode_row(self._tap.given)
-
-    def committed(self, end: str) -> None:
-        pass
-
-    def rows(self, start: str, end: str) -> tuple[int, int]:
-        return decode_row(start), decode_row(end)
-
-
-class Broken(Exception):
-    """What a latch fails a batch with."""
-
-
-class Latch:
-    """A plain sink that holds the batches of its region, on the driver, until it is told."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._allowed: float = float("inf")
-        self._broken = False
-        self.held: int | None = None
-        """The batch that waits."""
-
-    def hold(self) -> None:
-        with self._changed:
-            self._allowed = 0
-
-    def let(self, batches: float = float("inf")) -> None:
-        with self._changed:
-            self._allowed += batches
-            self._changed.notify_all()
-
-    def fail(self) -> None:
-        """The batch that waits fails, as if the process had died in it."""
-        with self._changed:
-            self._broken = True
-            self._changed.notify_all()
-
-    def __call__(self, rows: Any, batch: int) -> None:
-        drained(rows, batch)
-        with self._changed:
-            self.held = batch
-            self._changed.wait_for(lambda: self._allowed > 0 or self._broken)
-            self.held = None
-            self._allowed -= 1
-            if self._broken:
-                raise Broken("the latch was told to fail")
 
 
 class Live:
@@ -241,9 +112,17 @@ class Live:
         """Ask for a checkpoint and wait until its barriers are out."""
         before = {figures.id for figures in self.running.history.all()}
         future = self.running.checkpoint(full)
-        flowing = self.running.gates._flow._running
-        self.until(lambda: future.done() or set(flowing) - before)
+        self.until(lambda: future.done() or self._has_cut(before))
         return future
+
+    def _has_cut(self, before: set[int]) -> bool:
+        """Whether a checkpoint that is not one of these has reached a region."""
+        snapshots = self.running.coordinator._in_flight
+        return any(
+            figures.acknowledged or (figures.id in snapshots and snapshots[figures.id].cuts)
+            for figures in self.running.history.all()
+            if figures.id not in before
+        )
 
     def checkpoint(self, full: bool = False) -> CheckpointMetadata:
         """Take a checkpoint."""
@@ -265,14 +144,14 @@ class Live:
         return self.running.history.of(checkpoint)
 
 
-QUIET = {"execution.checkpointing.externalized-checkpoint-retention": "retain-on-cancellation"}
+_DEFAULTS = {"execution.checkpointing.externalized-checkpoint-retention": "retain-on-cancellation"}
 
 
 def prepared(
     job: hf.Job, home: Path, settings: Mapping[str, object], fresh: bool = False
 ) -> RunningJob:
     """A job that stands where it will go on, in a session of its own."""
-    code = {"holdfast.work.dir": str(home / "work"), **QUIET, **settings}
+    code = {"holdfast.work.dir": str(home / "work"), **_DEFAULTS, **settings}
     resolved = resolve(arguments={}, environ={}, file=None, code=code)
     session = job_session(job.name, None, spark_settings(resolved), resolved.spark)
     hooks = Hooks(dict(job.snapshot_hooks), tuple(job.completion_hooks))
@@ -281,10 +160,10 @@ def prepared(
 
 @contextmanager
 def running(
-    job: hf.Job, home: Path, *latches: Latch, fresh: bool = False, **options: object
+    job: hf.Job, home: Path, *latches: Latch, fresh: object = False, **options: object
 ) -> Iterator[Live]:
-    """Run a job as long as the block; options are given as settings of their last words."""
-    live = Live(prepared(job, home, named(options), fresh))
+    """Run a job as long as the block lasts; for the names of options see ``named``."""
+    live = Live(prepared(job, home, named(options), bool(fresh)))
     live.running.start()
     try:
         yield live
@@ -355,11 +234,6 @@ def chain(tap: Tap, latch: Latch) -> hf.Job:
     job.region("count", reads="left", output_mode="update")(counted)
     job.sink("latch", "count", hf.sinks.foreach_batch(latch))
     return job
-
-
-def drained(rows: Any, batch: int) -> None:
-    """A sink that reads every row, as a query with state must, and keeps none."""
-    rows.write.format("noop").mode("append").save()
 
 
 # What came of it

@@ -6,27 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import holdfast as hf
-from tests.spark.jobs import (
-    Latch,
-    Live,
-    Tap,
-    chain,
-    counts,
-    drained,
-    final_state,
-    passed,
-    running,
-    state_at,
-    until,
-    visible,
-)
+from tests.spark.jobs import Live, chain, counts, final_state, passed, running, state_at, visible
+from tests.spark.taps import Latch, Tap, drained, until
 from tests.spark.test_job_storage import copying_held_up
 
 
 def on_disk(live: Live, channel: str) -> list[int]:
     """The segments whose files are there."""
     folder = Path(live.running.attempt.storage.locate(f"channels/{channel}/segments"))
-    return sorted(int(f.name.partition("-")[0]) for f in folder.glob("*") if any(f.iterdir()))
+    return sorted({int(f.parent.name.partition("-")[0]) for f in folder.glob("*/*.parquet")})
 
 
 def begun(live: Live, region: str) -> int:

@@ -17,10 +17,7 @@ from holdfast.protocol.statistics import Status
 from holdfast.runtime.coordinator import CheckpointFailed
 from holdfast.runtime.history import History
 from tests.spark.jobs import (
-    PATIENCE,
-    Latch,
     Live,
-    Tap,
     chain,
     counts,
     final_state,
@@ -29,9 +26,9 @@ from tests.spark.jobs import (
     running,
     state_at,
     tree_of,
-    until,
     visible,
 )
+from tests.spark.taps import PATIENCE, Latch, Tap, until
 
 EVERYTHING_IN_FILES = {"inline": "0b", "incremental": "true"}
 
@@ -229,7 +226,7 @@ def test_a_snapshot_that_fails_is_given_up_without_a_trace_and_the_job_lives(
         live.until(kept)
         latest = live.running.store.latest
         assert latest is not None
-        assert verify(*read_checkpoint(live.path(latest))) is None
+        verify(*read_checkpoint(live.path(latest)))
         reopened = History(str(tmp_path / "history" / live.running.job_id))
         assert [f.status for f in reopened.all()][:3] == [
             Status.COMPLETED,
@@ -240,6 +237,22 @@ def test_a_snapshot_that_fails_is_given_up_without_a_trace_and_the_job_lives(
         assert last == live.figures(latest.id)
         assert last is not None
         assert last.acknowledged["count"].state_size == latest.size
+
+
+def test_a_checkpoint_whose_statistics_cannot_be_written_is_complete_all_the_same(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    with running(one_region(tap), tmp_path, **EVERYTHING_IN_FILES) as live:
+        in_the_way = tmp_path / "history" / live.running.job_id / "1.json"
+        in_the_way.parent.mkdir(parents=True)
+        in_the_way.write_text("somebody else's")
+        tap.give(10)
+        live.settle()
+        taken = live.checkpoint()
+        assert live.figures(taken.id).status is Status.COMPLETED
+        verify(*read_checkpoint(live.path(taken)))
+        assert live.state == "RUNNING"
 
 
 def test_a_bounded_job_takes_checkpoints_to_the_end_and_the_last_commits_everything(

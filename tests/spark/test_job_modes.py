@@ -11,12 +11,9 @@ import pytest
 import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata, InputSnapshot
 from tests.spark.jobs import (
-    Latch,
     Live,
-    Tap,
     counted,
     counts,
-    drained,
     final_state,
     passed,
     running,
@@ -24,6 +21,7 @@ from tests.spark.jobs import (
     state_at,
     visible,
 )
+from tests.spark.taps import Latch, Tap, drained
 
 
 class Fork:

@@ -12,17 +12,8 @@ import pytest
 import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
 from holdfast.sinks import Epoch
-from tests.spark.jobs import (
-    Latch,
-    Tap,
-    counts,
-    one_region,
-    passed,
-    running,
-    tree_of,
-    until,
-    visible,
-)
+from tests.spark.jobs import counted, counts, one_region, passed, running, tree_of, visible
+from tests.spark.taps import Latch, Tap, until
 
 
 def two_regions(tap: Tap, latch: Latch, out: Path) -> hf.Job:
@@ -198,12 +189,13 @@ def test_plain_sinks_get_every_batch_at_once_and_no_segment_is_written_for_them(
     def collect(rows: Any, batch: int) -> None:
         batches[batch] = {row["key"]: row["count"] for row in rows.collect()}
 
-    job = one_region(tap, hf.sinks.console(), hf.sinks.foreach_batch(collect))
+    job = one_region(tap, hf.sinks.console(rows=1))
+    job.region("again", reads="a", output_mode="update")(counted)
+    job.sink("collect", "again", hf.sinks.foreach_batch(collect))
     with running(job, tmp_path) as live:
         tap.give(5)
-        live.until(lambda: live.committed("count") == 0)
         tap.give(3)
-        live.until(lambda: live.committed("count") == 1)
+        live.settle()
         changed = {key: n for key, n in counts(range(8)).items() if n != counts(range(5))[key]}
         assert batches == {0: counts(range(5)), 1: changed}
         assert not list((tmp_path / "work").rglob("segments"))

@@ -13,18 +13,8 @@ import pytest
 import holdfast as hf
 from holdfast.checkpoints.restoring import verify
 from holdfast.checkpoints.store import read_checkpoint, shared_files
-from tests.spark.jobs import (
-    PATIENCE,
-    Live,
-    Tap,
-    counts,
-    document,
-    drained,
-    final_state,
-    one_region,
-    running,
-    state_at,
-)
+from tests.spark.jobs import Live, counts, document, final_state, one_region, running, state_at
+from tests.spark.taps import PATIENCE, Tap, drained
 
 BACKENDS = ["hashmap", "rocksdb"]
 
@@ -183,15 +173,19 @@ def test_batches_go_on_while_a_checkpoint_is_copied_and_do_not_change_it(
     spark: Any, tmp_path: Path, backend: str
 ) -> None:
     tap = Tap()
-    with running(one_region(tap), tmp_path, backend=backend, inline="0b") as live:
+    options = {"backend": backend, "inline": "0b", "spark.sql.streaming.minBatchesToRetain": "2"}
+    with running(one_region(tap), tmp_path, **options) as live:
         tap.give(10)
         live.until(lambda: live.committed("count") == 0)
+        needed = Path(live.running.attempt.region("count")) / "offsets/0"
         with copying_held_up(live):
             asked = live.request()
-            # Spark keeps few deltas here, so it would delete files that the checkpoint needs.
             for batch in range(1, 9):
                 tap.give(3)
                 live.until(lambda batch=batch: live.committed("count") == batch)  # type: ignore[misc]
+            live.until(lambda: not needed.exists())  # Spark has cleaned up
             assert not asked.done()
         taken = live.completed(asked)
         assert state_at(spark, live.path(taken), "count", tmp_path / "at") == counts(range(10))
+        pins = Path(live.running.attempt.storage.locate("pins"))
+        live.until(lambda: not list(pins.glob("*")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -175,8 +176,7 @@ def test_every_command_works_on_a_running_job_until_it_is_cancelled(place: Place
 
 
 def test_a_job_that_was_interrupted_goes_on_exactly_there(place: Place) -> None:
-    rows = 20 * ROWS_PER_BATCH
-    first = place.run(rows)
+    first = place.run(0)
     runner = place.runner(first)
     wait_for(lambda: completed(runner))
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does, to Spark's workers too
@@ -185,6 +185,9 @@ def test_a_job_that_was_interrupted_goes_on_exactly_there(place: Place) -> None:
     assert "The next run goes on exactly here: holdfast run" in out
     assert place.registry.running() == []
 
+    read = re.search(r"([\d,]+) rows read", out)
+    assert read is not None
+    rows = int(read[1].replace(",", "")) + 4 * ROWS_PER_BATCH
     second = place.run(rows)
     out, err = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, err

@@ -6,12 +6,15 @@ One small file per checkpoint, ``<id>.json``; every hundred of them become one b
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import Counter
 
+from holdfast.errors import HoldfastError
 from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, from_dict
 from holdfast.storage import open_storage
 
+_log = logging.getLogger(__name__)
 _BLOCK = 100
 
 
@@ -50,14 +53,14 @@ class History:
         """A checkpoint has completed."""
         figures = self.of(checkpoint)
         figures.status, figures.ended, figures.path = Status.COMPLETED, when, path
-        self._keep(checkpoint)
+        self._try_to_keep(checkpoint)
 
     def failed(self, checkpoint: int, when: float, reason: str, message: str) -> None:
         """A checkpoint has failed."""
         figures = self.of(checkpoint)
         figures.status, figures.ended = Status.FAILED, when
         figures.reason, figures.failure = reason, message
-        self._keep(checkpoint)
+        self._try_to_keep(checkpoint)
 
     def discarded(self, checkpoint: int) -> None:
         """The files of a completed checkpoint have been deleted."""
@@ -68,6 +71,13 @@ class History:
         """A checkpoint that was begun."""
         with self._lock:
             return self._figures[checkpoint]
+
+    def _try_to_keep(self, checkpoint: int) -> None:
+        """A checkpoint is what it is, whether its statistics can be written or not."""
+        try:
+            self._keep(checkpoint)
+        except HoldfastError:
+            _log.exception("statistics were not written [checkpoint_id=%s]", checkpoint)
 
     def _keep(self, checkpoint: int) -> None:
         with self._lock:

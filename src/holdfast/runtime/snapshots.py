@@ -107,7 +107,7 @@ class Snapshots:
         if cut.batch == NOTHING:
             return None
         storage = self._attempt.storage
-        pins = f"pins/{cut.checkpoint}/{cut.region}"
+        pins = f"pins/{cut.checkpoint}-{cut.region}"
         return pin(self._attempt.region(cut.region), cut.batch, storage, pins)
 
     def _pre_commit(self, cut: Cut) -> None:
