@@ -80,7 +80,7 @@ def _regions(view: JobView) -> Table:
 def behind(region: RegionView) -> str:
     """How much input a region has not read: what its sources tell, or batches in channels."""
     if region.lag:
-        return ", ".join(str(value) for value in region.lag.values())
+        return f"{region.lag:,} rows"
     return f"{region.behind} batches" if region.behind > 1 else "-"
 
 

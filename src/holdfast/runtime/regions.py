@@ -33,7 +33,8 @@ class RegionFigures:
     batch: int = -1
     rows: int = 0
     rows_per_second: float = 0.0
-    lag: dict[str, Any] = field(default_factory=dict)
+    lag: int = 0
+    """Rows (or whatever its offsets count) that its sources have and it has not read."""
     backpressured: float = 0.0
     """Seconds that it has waited for its readers."""
     state_rows: int = 0
@@ -222,6 +223,7 @@ class RunningRegion:
             str(at): {"start": s.get("startOffset"), "end": s.get("endOffset")}
             for at, s in enumerate(report.get("sources", ()))
         }
+        figures.lag = sum(source_lag(s) for s in report.get("sources", ()))
         self._note_bounded(offsets)
         return channel_positions(offsets)
 
@@ -272,6 +274,28 @@ def _open_beside_others(source: Source, spark: SparkSession) -> Any:
     """A source that can wait for rows is told not to, where others would wait with it."""
     opening = getattr(source.open, "beside_others", source.open)
     return opening(spark)
+
+
+def source_lag(report: Mapping[str, Any]) -> int:
+    """How far a source is ahead of the query, if its offsets are made of numbers."""
+    end, latest = (_parsed(report.get(name)) for name in ("endOffset", "latestOffset"))
+    if isinstance(end, dict) and "channel" in end:
+        return 0
+    return max(0, _distance(end, latest))
+
+
+def _parsed(offset: object) -> object:
+    try:
+        return json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return None
+
+
+def _distance(start: object, end: object) -> int:
+    if isinstance(start, dict) and isinstance(end, dict):
+        return sum(_distance(start[key], end[key]) for key in start.keys() & end.keys())
+    numbers = isinstance(start, int) and isinstance(end, int)
+    return end - start if numbers else 0  # type: ignore[operator]
 
 
 def _is_finished(source: Any, offset: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.settings import Settings
@@ -50,7 +50,8 @@ class RegionView:
     busy: float = 0.0
     backpressured: float = 0.0
     watermark: str | None = None
-    lag: Mapping[str, Any] = field(default_factory=dict)
+    lag: int = 0
+    """Rows of its sources that it has not read."""
     behind: int = 0
     """Segments of its input channels that it has not read."""
 
@@ -198,7 +199,7 @@ def _region(running: RunningJob, region: RunningRegion, state: str) -> RegionVie
         busy=figures.busy,
         backpressured=figures.backpressured,
         watermark=figures.watermark,
-        lag=dict(figures.lag),
+        lag=figures.lag,
         behind=sum(_behind(running, uid, channel) for channel in inputs),
     )
 
