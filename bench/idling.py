@@ -41,14 +41,17 @@ def idle_job(home: Path, interval: str | None) -> Idle:
         return rows.groupBy("value").count()
 
     job.sink("out", second, hf.sinks.files(home / "out"))
-    settings = {"execution.checkpointing.interval": interval} if interval else {}
-    with running(job, home, settings):
+    settings: dict[str, object] = {"parallelism.default": 2}
+    if interval:
+        settings["execution.checkpointing.interval"] = interval
+    with running(job, home, settings) as run:
+        wait_for(lambda: run.gates.last_batch("second") >= 0, run)  # the first batch is empty
         return _measure(home)
 
 
 def idle_plain(spark: SparkSession, home: Path) -> Idle:
     """Two plain queries, chained by files, that have read everything there is."""
-    session = plain_session(spark, {})
+    session = plain_session(spark, {"spark.sql.shuffle.partitions": "2"})
     (home / "in").mkdir(parents=True)
     (home / "between").mkdir()
     first = (
