@@ -16,6 +16,7 @@ from holdfast.runtime.completion import Hooks
 from holdfast.runtime.running import RunningJob
 from holdfast.settings import resolve
 from holdfast.spark.job_session import job_session
+from holdfast.spark.progress import BatchListener
 
 GLANCE = 0.005
 
@@ -53,9 +54,27 @@ def plain_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     return session
 
 
-def rows_done(query: Any) -> int:
-    """Rows that a plain query has read in all batches."""
-    return sum(progress["numInputRows"] for progress in query.recentProgress)
+class RowsRead:
+    """Counts the rows of plain queries as the jobs' own are counted: by hearing of each batch."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._rows: dict[str, int] = {}
+        self._listener = BatchListener(session, self._on_batch, _ignore)
+
+    def _on_batch(self, run: str, _: int, report: dict[str, Any]) -> None:
+        self._rows[run] = self._rows.get(run, 0) + int(report["numInputRows"])
+
+    def of(self, query: Any) -> int:
+        """Rows that a query has read in all batches."""
+        return self._rows.get(str(query.runId), 0)
+
+    def close(self) -> None:
+        """Count no more."""
+        self._listener.close()
+
+
+def _ignore(*_: object) -> None:
+    pass
 
 
 def parquet_writer(out: Path) -> Callable[[DataFrame, int], None]:

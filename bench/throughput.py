@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import holdfast as hf
-from bench.running import parquet_writer, plain_session, rows_done, running, wait_for
+from bench.running import RowsRead, parquet_writer, plain_session, running, wait_for
 
 ROWS = 16_000_000
 PER_BATCH = 800_000
@@ -28,6 +28,7 @@ def one_region_plain(spark: SparkSession, home: Path) -> float:
     """A keyed count, its updates appended as Parquet files."""
     session = plain_session(spark, STATE)
     counts = source()(session).groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
+    read = RowsRead(session)
     began = time.perf_counter()
     query = (
         counts.writeStream.outputMode("update")
@@ -35,9 +36,10 @@ def one_region_plain(spark: SparkSession, home: Path) -> float:
         .option("checkpointLocation", str(home / "log"))
         .start()
     )
-    wait_for(lambda: rows_done(query) >= ROWS)
+    wait_for(lambda: read.of(query) >= ROWS)
     taken = time.perf_counter() - began
     query.stop()
+    read.close()
     return taken
 
 
@@ -58,6 +60,7 @@ def two_regions_plain(spark: SparkSession, home: Path) -> float:
     session = plain_session(spark, STATE)
     between = home / "between"
     between.mkdir(parents=True)
+    read = RowsRead(session)
     began = time.perf_counter()
     first = (
         source()(session)
@@ -77,10 +80,11 @@ def two_regions_plain(spark: SparkSession, home: Path) -> float:
         .option("checkpointLocation", str(home / "log-2"))
         .start()
     )
-    wait_for(lambda: rows_done(second) >= ROWS * 9 // 10)
+    wait_for(lambda: read.of(second) >= ROWS * 9 // 10)
     taken = time.perf_counter() - began
     first.stop()
     second.stop()
+    read.close()
     return taken
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,7 +33,15 @@ class JobProcess:
         self._said = out / "said.txt"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, crash_at: str | None = None, restore: str | None = None) -> None:
+    def start(
+        self,
+        crash_at: str | None = None,
+        restore: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        more = dict(settings or {})
+        if restore is not None:
+            more["execution.state-recovery.path"] = restore
         command = [
             sys.executable,
             "-m",
@@ -52,7 +60,7 @@ class JobProcess:
             environment["HOLDFAST_CRASH_AT"] = crash_at
         with self._said.open("ab") as said:
             self.process = subprocess.Popen(
-                command + (["--from", restore] if restore else []),
+                [*command, *(f"{key}={value}" for key, value in more.items())],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

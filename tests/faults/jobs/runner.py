@@ -1,4 +1,4 @@
-"""Run a job that is described in a file: ``python -m … SPEC OUT [--from PATH]``."""
+"""Run a job that is described in a file: ``python -m … SPEC OUT [key=value …]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast as hf
-from tests.faults.jobs.specs import KEYS, JobSpec, RegionSpec, from_dict
+from tests.faults.jobs.specs import KEYS, WINDOW, JobSpec, RegionSpec, from_dict
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
@@ -46,6 +46,8 @@ def build(spec: JobSpec, out: Path) -> hf.Job:
 
 
 def function_of(region: RegionSpec) -> Any:
+    from pyspark.sql import functions as sf
+
     def passing(*inputs: Any) -> Any:
         rows = inputs[0]
         for other in inputs[1:]:
@@ -53,28 +55,24 @@ def function_of(region: RegionSpec) -> Any:
         return rows.where(f"n % {region.modulus} != 0")
 
     def count(*inputs: Any) -> Any:
-        return passing(*inputs).groupBy((passing_key()).alias("key")).count()
+        return passing(*inputs).groupBy((sf.col("n") % KEYS).alias("key")).count()
 
     def join(left: Any, right: Any) -> Any:
         a, b = left.where(f"n % {region.modulus} != 0").alias("a"), right.alias("b")
         return a.join(b, "n").selectExpr("a.s AS s", "n")
 
-    return {"pass": passing, "count": count, "join": join}[region.kind]
+    def window(rows: Any) -> Any:
+        timed = rows.selectExpr("n", "timestamp_millis(n) AS t").withWatermark("t", "0 seconds")
+        counts = timed.groupBy(sf.window("t", f"{WINDOW} milliseconds")).count()
+        return counts.select(sf.unix_millis("window.start").alias("start"), "count")
 
-
-def passing_key() -> Any:
-    from pyspark.sql import functions as sf
-
-    return sf.col("n") % KEYS
+    return {"pass": passing, "count": count, "join": join, "window": window}[region.kind]
 
 
 def main() -> None:
     spec_file, out, *rest = sys.argv[1:]
     spec = from_dict(json.loads(Path(spec_file).read_text()))
-    arguments = dict(zip(rest[::2], rest[1::2], strict=True))
-    settings = (
-        {"execution.state-recovery.path": arguments["--from"]} if "--from" in arguments else {}
-    )
+    settings = dict(word.split("=", 1) for word in rest)
     outcome = build(spec, Path(out)).run(**settings)
     print(json.dumps({"state": outcome.state, "checkpoint": outcome.checkpoint}))
     if outcome.failure is not None:

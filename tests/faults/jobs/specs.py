@@ -1,7 +1,8 @@
 """Jobs as data, so that a process can build one and the recount can follow it.
 
 Every row has a source ``s`` and a number ``n``. Regions: ``pass`` lets some rows through and unites
-its inputs, ``count`` counts per key, ``join`` pairs its two inputs by number.
+its inputs, ``count`` counts per key, ``join`` pairs its two inputs by number, ``window`` counts per
+stretch of numbers, taken as time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 KEYS = 5
+WINDOW = 100
+"""Row numbers per window."""
 
 
 @dataclass(frozen=True)
