@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +41,8 @@ from holdfast.steps import step
 
 _log = logging.getLogger(__name__)
 _RETRY_COMMIT = 1.0
+_PATIENCE = 10.0
+_GLANCE = 0.05
 
 
 class CheckpointFailed(HoldfastError):
@@ -331,6 +334,14 @@ class Coordinator:
     def _close(self, reason: Reason) -> None:
         for pending in self._pending:
             self._abort(pending.id, reason)
+        self._wait_for_snapshots()
         for future in self._waiting.values():
             future.set_exception(CheckpointFailed(reason.sentence))
         self._closed = True
+
+    def _wait_for_snapshots(self) -> None:
+        """Those that are under way notice that they are not wanted; then they leave nothing."""
+        deadline = time.monotonic() + _PATIENCE
+        while self._in_flight and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                self._events.get(timeout=_GLANCE)()
