@@ -44,6 +44,25 @@ def test_the_demo_shows_a_right_result_and_cleans_up(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "kill -9: job, Spark and all" in ended.stdout
+    assert "$ holdfast checkpoints show checkpoints/" in ended.stdout
+    assert "Region totals" in ended.stdout
+    assert "Equal, row by row" in ended.stdout
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert list(tmp_path.iterdir()) == [kept]
+    assert processes_in(tmp_path) == []
+
+
+def test_the_demo_of_query_logs_shows_a_right_result_and_cleans_up(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    ended = subprocess.run(
+        [*COMMAND, "log", "--keep", str(kept)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     for command in ("inspect orders", "verify orders", "copy orders orders-at-2", "state orders"):
         assert f"$ holdfast log {command}" in ended.stdout
     assert "unfinished  " in ended.stdout
@@ -79,7 +98,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path: Path) -> No
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for("holdfast-demo-*/orders/offsets/0", tmp_path, demo)
+    wait_for("holdfast-demo-*/work/totals/*/regions/orders/offsets/0", tmp_path, demo)
     demo.send_signal(signal.SIGINT)
     _, said = demo.communicate(timeout=120)
     assert demo.returncode == 130, said

@@ -33,7 +33,12 @@ class Child:
         self._process = subprocess.Popen(
             command,
             cwd=directory,
-            env={**os.environ, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)},
+            env={
+                **os.environ,
+                "TMPDIR": str(scratch),
+                "SPARK_LOCAL_DIRS": str(scratch),
+                "HOLDFAST_HOME": str(scratch / "home"),
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output and subprocess.STDOUT,
