@@ -84,7 +84,7 @@ def _by_interval(spark: SparkSession, home: Path) -> str:
     candidates: dict[str, object] = {"none": partial(throughput.one_region_job, interval=None)}
     for interval in INTERVALS:
         candidates[interval] = partial(throughput.one_region_job, interval=interval)
-    taken = throughput.in_turn(spark, home, candidates, max(1, ROUNDS - 1))
+    taken = throughput.in_turn(spark, home, candidates, ROUNDS)
     lines = [
         "Run time of the one-region job against the checkpoint interval:",
         "",

@@ -11,8 +11,9 @@ from pyspark.sql import functions as sf
 
 import holdfast as hf
 from bench.running import RowsRead, parquet_writer, plain_session, running, wait_for
+from holdfast.runtime.running import State
 
-ROWS = 16_000_000
+ROWS = 24_000_000
 PER_BATCH = 800_000
 KEYS = 1_000
 PARTITIONS = 2
@@ -110,10 +111,9 @@ def _until_read(
     settings: dict[str, object] = {"parallelism.default": PARTITIONS}
     if interval is not None:
         settings["execution.checkpointing.interval"] = interval
-    began = time.perf_counter()
     with running(job, home, settings) as run:
         wait_for(lambda: run.regions[region].figures.rows >= rows, run)
-        return time.perf_counter() - began
+        return time.time() - run.entered[State.RUNNING]  # as with plain queries: from their start
 
 
 def in_turn(
