@@ -11,8 +11,8 @@ from tests.faults.jobs.judge import visible
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import WINDOW, JobSpec, RegionSpec, SourceSpec
 
-ROWS = 4_000
-KILLS = 2
+ROWS = 2_000
+KILLS = 1
 
 
 @pytest.mark.timeout(600)
@@ -20,7 +20,7 @@ KILLS = 2
 def test_every_window_comes_once_with_its_exact_count(backend: str, tmp_path: Path) -> None:
     windows = RegionSpec("windows", "window", ("rows",))
     spec = JobSpec(
-        (SourceSpec("times", ROWS, 70, 900),),
+        (SourceSpec("times", ROWS, 90, 400),),
         (RegionSpec("rows", "pass", ("times",), modulus=ROWS + 1), windows),
         {"state.backend.type": backend, "execution.checkpointing.incremental": "true"},
     )

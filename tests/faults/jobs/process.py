@@ -16,6 +16,7 @@ from holdfast.checkpoints.metadata import CheckpointMetadata, decode
 from holdfast.errors import FileMissing
 from holdfast.storage import open_storage
 from tests.faults.jobs.specs import JobSpec
+from tests.faults.jobs.warm import java_options
 
 ROOT = Path(__file__).parents[3]
 _PATIENCE = 180.0
@@ -52,6 +53,7 @@ class JobProcess:
         environment = {
             **os.environ,
             "PYTHONPATH": f"{ROOT}:{ROOT}/src",
+            "JOB_JAVA": java_options(),
             "HOLDFAST_HOME": str(self.out / "home"),
             "TMPDIR": str(self._scratch()),
             "SPARK_LOCAL_DIRS": str(self._scratch()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import holdfast as hf
 from tests.faults.jobs.specs import KEYS, WINDOW, JobSpec, RegionSpec, from_dict
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('JOB_JAVA', '')}"
 
 
 def build(spec: JobSpec, out: Path) -> hf.Job:

@@ -81,7 +81,7 @@ def random_spec(seed: int) -> JobSpec:
     dice = random.Random(seed)
     sources = [
         SourceSpec(
-            f"s{at}", dice.randint(800, 2400), dice.randint(40, 400), dice.choice([400, 900, 3000])
+            f"s{at}", dice.randint(500, 1300), dice.randint(60, 300), dice.choice([400, 900, 3000])
         )
         for at in range(dice.choice([1, 2, 2]))
     ]
