@@ -18,7 +18,7 @@ job = hf.Job(
     "page-views",
     settings={
         "holdfast.work.dir": f"{OUT}/work",
-        "execution.checkpointing.interval": "3s",
+        "execution.checkpointing.interval": "2s",
         "execution.checkpointing.num-retained": 100,
         "execution.checkpointing.externalized-checkpoint-retention": "retain-on-cancellation",
         "holdfast.channel.max-batch-bytes": "1b",  # one segment of each input per batch
@@ -28,9 +28,9 @@ job = hf.Job(
 
 COLUMNS = {"page": f"concat('page-', value % {PAGES})", "row": "value"}
 live_rows = hf.sources.generator(
-    rows=96, rows_per_second=6, rows_per_batch=4, partitions=1, columns=COLUMNS
+    rows=60, rows_per_second=6, rows_per_batch=4, partitions=1, columns=COLUMNS
 )
-archive_rows = hf.sources.generator(rows=1_200, rows_per_batch=50, partitions=1, columns=COLUMNS)
+archive_rows = hf.sources.generator(rows=800, rows_per_batch=50, partitions=1, columns=COLUMNS)
 
 
 @job.region("live", reads=job.source("live-clicks", live_rows))
