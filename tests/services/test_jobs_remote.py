@@ -19,7 +19,7 @@ from tests.faults.jobs.specs import JobSpec, chain
 from tests.faults.test_job_crash_points import check_visible, without_limits
 from tests.services.servers import S3Server
 
-POINTS = ["publish:after#3", "copy:after#3", "store:before", "store:after", "delete:before#2"]
+POINTS = ["copy:after#3", "store:before", "store:after"]
 
 
 def spec(settings: dict[str, str]) -> JobSpec:
