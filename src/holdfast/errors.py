@@ -1,4 +1,4 @@
-"""Every error Holdfast raises on purpose.
+"""Every error Holdfast raises on purpose, or its parent: what only one module raises stands there.
 
 HoldfastError
 ├── UsageError              the caller asked for something that cannot be

@@ -13,8 +13,10 @@ from tests.spark.test_job_storage import copying_held_up
 
 def on_disk(live: Live, channel: str) -> list[int]:
     """The segments whose files are there."""
-    folder = Path(live.running.attempt.storage.locate(f"channels/{channel}/segments"))
-    return sorted({int(f.parent.name.partition("-")[0]) for f in folder.glob("*/*.parquet")})
+    # A storage's own listing: unlike ``glob`` it bears with folders that vanish meanwhile.
+    listed = live.running.attempt.storage.list(f"channels/{channel}/segments")
+    folders = {info.path.split("/")[-2] for info in listed if info.path.endswith(".parquet")}
+    return sorted({int(folder.partition("-")[0]) for folder in folders})
 
 
 def begun(live: Live, region: str) -> int:

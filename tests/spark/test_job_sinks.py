@@ -12,6 +12,7 @@ import pytest
 import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
 from holdfast.sinks import Epoch
+from holdfast.storage import open_storage
 from tests.spark.jobs import counted, counts, one_region, passed, running, tree_of, visible
 from tests.spark.taps import Latch, Tap, until
 
@@ -28,7 +29,8 @@ def two_regions(tap: Tap, latch: Latch, out: Path) -> hf.Job:
 
 
 def staged(out: Path) -> list[str]:
-    return sorted(str(f.relative_to(out)) for f in (out / "_holdfast").rglob("*.parquet"))
+    listed = open_storage(out).list("_holdfast")
+    return sorted(info.path for info in listed if info.path.endswith(".parquet"))
 
 
 def test_rows_appear_with_their_checkpoint_up_to_the_cut_and_committing_again_changes_nothing(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode, encode
 from holdfast.checkpoints.restoring import contents, restore_region
 from holdfast.checkpoints.store import CheckpointStore, read_checkpoint
-from holdfast.errors import FileMissing, HoldfastError, NotRestorable, UsageError
+from holdfast.errors import NotRestorable, UsageError
 from holdfast.protocol.flow import NOTHING
 from holdfast.protocol.graph import Graph
 from holdfast.querylog.snapshots import newest_commit
@@ -119,12 +119,3 @@ def standing(attempt: Attempt, graph: Graph) -> Standing:
                     path=attempt.region(uid),
                 )
     return Standing(batches, positions)
-
-
-def explain_missing(error: FileMissing) -> HoldfastError:
-    """A file of the working directory is gone."""
-    return NotRestorable(
-        f"the working directory is damaged: {error.message}",
-        hint="Restore from a checkpoint with --from PATH.",
-        **error.ids,
-    )

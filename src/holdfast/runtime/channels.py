@@ -13,7 +13,6 @@ import secrets
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.protocol.segments import unread_bytes
 from holdfast.spark.streams import DataFile
@@ -109,11 +108,6 @@ class Channel:
             sizes = {b: s.size for b, s in self._segments.items() if b < upto}
         return unread_bytes(sizes, readers)
 
-    def size_between(self, start: int, end: int) -> int:
-        """Bytes of the segments ``start`` to ``end - 1`` that are there."""
-        with self._lock:
-            return sum(s.size for b, s in self._segments.items() if start <= b < end)
-
     def paths(self, start: int, end: int) -> list[str]:
         """Full locations of the files of segments ``start`` to ``end - 1``."""
         return [file.location for file in self.data_files(start, end)]
@@ -137,8 +131,3 @@ class Channel:
         """Delete a segment that nobody knows any more: the log entry first."""
         self.storage.delete(f"log/{segment.batch}")
         delete_tree(self.storage, f"segments/{segment.folder}")
-
-    def describe(self) -> dict[str, Any]:
-        """For people."""
-        with self._lock:
-            return {"segments": len(self._segments)}

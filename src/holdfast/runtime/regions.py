@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
@@ -42,7 +41,6 @@ class RegionFigures:
     busy: float = 0.0
     """Seconds that batches have taken."""
     watermark: str | None = None
-    offsets: dict[str, Any] = field(default_factory=dict)
 
 
 class RunningRegion:
@@ -219,10 +217,6 @@ class RunningRegion:
         operators = report.get("stateOperators", ())
         figures.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
         figures.state_bytes = sum(int(o.get("memoryUsedBytes", 0)) for o in operators)
-        figures.offsets = {
-            str(at): {"start": s.get("startOffset"), "end": s.get("endOffset")}
-            for at, s in enumerate(report.get("sources", ()))
-        }
         figures.lag = sum(source_lag(s) for s in report.get("sources", ()))
         self._note_bounded(offsets)
         return channel_positions(offsets)
@@ -259,15 +253,6 @@ class RunningRegion:
             source.stop()
         if self.query is not None and self.query.isActive:
             self.query.stop()
-
-    def wait_until_stopped(self, seconds: float) -> bool:
-        """Whether the query has ended within that time."""
-        deadline = time.monotonic() + seconds
-        while self.query is not None and self.query.isActive:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
 
 
 def _open_beside_others(source: Source, spark: SparkSession) -> Any:

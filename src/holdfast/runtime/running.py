@@ -91,6 +91,7 @@ class RunningJob:
         self._listener: BatchListener | None = None
         self._old_attempts_gone = False
         self._finishing = False
+        self._ending = False
         self._find_standing(hooks, fresh)
 
     def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
@@ -308,6 +309,11 @@ class RunningJob:
         self._end(State.SUSPENDED)
 
     def _end(self, state: State) -> None:
+        """Whoever comes first ends the job; a Ctrl-C at the very end changes nothing any more."""
+        with self._lock:
+            if self._ending:
+                return
+            self._ending = True
         try:
             self.gates.stop()
             self.coordinator.close()

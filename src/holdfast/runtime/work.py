@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.errors import AlreadyPublished, FileMissing
 from holdfast.storage import Storage, Tree, create_tree, open_storage
@@ -119,7 +118,3 @@ class WorkDirectory:
     def given_ids(self) -> list[int]:
         """The ids on record; all but the newest may be gone."""
         return [int(info.path.rpartition("/")[2]) for info in self._storage.list("ids")]
-
-    def describe(self) -> dict[str, Any]:
-        """For people."""
-        return {"location": self._storage.uri, "job_id": self.job_id}
