@@ -55,6 +55,7 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
+        "spark.scheduler.mode": "FAIR",  # as ``holdfast run`` sets it
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # Stack: Spark matches long Python tracebacks with a regular expression that recurses.

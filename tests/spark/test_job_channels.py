@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,31 @@ def test_an_idle_job_runs_no_batches_and_writes_no_files(spark: Any, tmp_path: P
         assert listing(tmp_path) == files
         assert {u: live.committed(u) for u in live.running.regions} == batches
         assert batches["left"] == 0
+
+
+def test_a_batch_of_many_tasks_leaves_cores_to_the_other_regions(
+    spark: Any, tmp_path: Path
+) -> None:
+    wide, quick, at_work = Tap(), Tap(), threading.Event()
+    nap = "java_method('java.lang.Thread', 'sleep', 50L + n * 0)"
+
+    def many_tasks(rows: Any, _: int) -> None:
+        at_work.set()
+        rows.repartition(1000, "n").selectExpr(f"{nap} AS nothing").collect()
+
+    job = hf.Job("job")
+    job.source("a", wide)
+    job.source("b", quick)
+    job.region("wide", reads="a")(passed)
+    job.region("quick", reads="b")(passed)
+    job.sink("many", "wide", hf.sinks.foreach_batch(many_tasks))
+    job.sink("few", "quick", hf.sinks.foreach_batch(drained))
+    with running(job, tmp_path) as live:
+        wide.give(2000)
+        live.until(at_work.is_set)
+        quick.give(5, times=3)
+        live.until(lambda: live.committed("quick") == 2)
+        assert live.committed("wide") == -1
 
 
 def listing(folder: Path) -> set[str]:
