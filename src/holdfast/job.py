@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 from holdfast.protocol.graph import Build, Graph, Region, SinkUse, Source, build_graph
-from holdfast.sinks import PlainSink, TwoPhaseSink
+from holdfast.sinks import EpochSink, PlainSink, for_runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +67,7 @@ class Job:
 
     def sink(self, uid: str, region: Region | str, sink: Any) -> None:
         """Send the rows of a region somewhere."""
-        self._sinks.append(SinkUse(uid, _uid(region), sink))
+        self._sinks.append(SinkUse(uid, _uid(region), for_runtime(sink)))
 
     def on_snapshot(self, hook: Callable[[int], Any]) -> Callable[[int], Any]:
         """Call a function when a checkpoint is triggered; what it returns (JSON) is kept in it."""
@@ -86,7 +86,7 @@ class Job:
         problems += [
             f"sink {use.uid!r} is not a sink: use holdfast.sinks, or see its interface"
             for use in self._sinks
-            if not isinstance(use.sink, (PlainSink, TwoPhaseSink))
+            if not isinstance(use.sink, (PlainSink, EpochSink))
         ]
         if problems or isinstance(built, list):
             lines = "".join(f"\n  - {problem}" for problem in problems)

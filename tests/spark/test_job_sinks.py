@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
+from holdfast.errors import HoldfastError
 from holdfast.sinks import Epoch
 from holdfast.storage import open_storage
 from tests.spark.jobs import counted, counts, one_region, passed, running, tree_of, visible
@@ -56,8 +58,9 @@ def test_rows_appear_with_their_checkpoint_up_to_the_cut_and_committing_again_ch
         (transaction,) = taken.transactions
         before = tree_of(out)
         sink = hf.sinks.files(out)
-        sink.commit(transaction.handle)
-        sink.recover_and_commit(transaction.handle)
+        epoch = Epoch("id", 1, "files", 1, (), spark, None)
+        sink.commit(epoch, transaction.handle)
+        sink.recover_and_commit(epoch, transaction.handle)
         assert tree_of(out) == before
         live.checkpoint()
         assert sorted(visible(out).elements()) == list(range(15))
@@ -76,8 +79,12 @@ def test_what_no_completed_checkpoint_owns_is_aborted_on_restart_and_written_aga
         live.until(lambda: latch.held is not None)
         live.request()
         live.until(lambda: staged(out))
+        shutil.copytree(out / "_holdfast", tmp_path / "left behind")
         latch.fail()
         until(lambda: live.running.state.is_over)
+    assert not staged(out)
+    # As if the process had been killed instead.
+    shutil.copytree(tmp_path / "left behind", out / "_holdfast", dirs_exist_ok=True)
     assert staged(out)
     with running(two_regions(tap, Latch(), out), tmp_path) as live:
         assert not staged(out)
@@ -88,7 +95,9 @@ def test_what_no_completed_checkpoint_owns_is_aborted_on_restart_and_written_aga
 
 
 class Ledger:
-    """A two-phase sink in memory, whose commits fail as long as it is told to."""
+    """An epoch sink in memory, whose commits fail as long as it is told to."""
+
+    keeps_rows = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,20 +107,26 @@ class Ledger:
         self.aborted: list[int] = []
         self.rows: list[int] = []
 
+    def check(self, spark: Any, schema: Any) -> None:
+        pass
+
+    def describe(self, handle: Mapping[str, Any]) -> list[str]:
+        return [str(handle)]
+
     def pre_commit(self, epoch: Epoch) -> Mapping[str, Any]:
         with self._lock:
             self._prepared[epoch.checkpoint] = [row["n"] for row in epoch.rows().collect()]
         return {"checkpoint": epoch.checkpoint}
 
-    def commit(self, handle: Mapping[str, Any]) -> None:
+    def commit(self, epoch: Epoch, handle: Mapping[str, Any]) -> None:
         with self._lock:
             if self.failing:
                 self.refused += 1
                 raise ConnectionError("the store is away")
             self.rows += self._prepared.pop(handle["checkpoint"], [])
 
-    def recover_and_commit(self, handle: Mapping[str, Any]) -> None:
-        self.commit(handle)
+    def recover_and_commit(self, epoch: Epoch, handle: Mapping[str, Any]) -> None:
+        self.commit(epoch, handle)
 
     def abort(self, handle: Mapping[str, Any]) -> None:
         with self._lock:
@@ -134,7 +149,7 @@ def promised(taken: CheckpointMetadata) -> list[int]:
     return [transaction.checkpoint for transaction in taken.transactions]
 
 
-def test_a_commit_that_fails_is_tried_again_and_later_checkpoints_carry_the_promise(
+def test_a_commit_that_fails_is_tried_again_and_the_next_checkpoint_waits_for_it(
     spark: Any, tmp_path: Path
 ) -> None:
     tap, ledger = Tap(), Ledger()
@@ -145,13 +160,49 @@ def test_a_commit_that_fails_is_tried_again_and_later_checkpoints_carry_the_prom
         assert promised(live.checkpoint()) == [1]
         tap.give(5)
         live.until(lambda: live.committed("left") == 1)
-        assert promised(live.checkpoint()) == [1, 2]
-        assert ledger.rows == []
+        second = live.request()
         live.until(lambda: ledger.refused >= 3)
+        (figures,) = live.running.commits.figures
+        assert (figures.waiting_for, figures.error) == (1, "the store is away")
+        assert not second.done()
+        assert ledger.rows == []
         ledger.failing = False
-        live.until(lambda: sorted(ledger.rows) == list(range(10)))
+        assert promised(live.completed(second)) == [2]
+        assert sorted(ledger.rows) == list(range(10))
+        assert live.running.commits.figures[0].waiting_for is None
         assert promised(live.checkpoint()) == []
         assert live.state == "RUNNING"
+
+
+class Refusing(Ledger):
+    """Refuses to prepare as long as it is told to."""
+
+    def pre_commit(self, epoch: Epoch) -> Mapping[str, Any]:
+        if self.failing:
+            raise ConnectionError("not today")
+        return super().pre_commit(epoch)
+
+
+def test_the_transaction_of_a_failed_checkpoint_is_aborted_and_its_rows_come_with_the_next(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, ledger, refusing = Tap(), Ledger(), Refusing()
+    job = passing(tap, ledger)
+    job.region("down", reads="left")(passed)
+    job.sink("refusing", "down", refusing)
+    with running(job, tmp_path, tolerable=5) as live:
+        refusing.failing = True
+        tap.give(5)
+        live.settle()
+        with pytest.raises(HoldfastError, match="not today"):
+            live.completed(live.request())
+        live.until(lambda: ledger.aborted == [1])
+        refusing.failing = False
+        tap.give(5)
+        live.settle()
+        assert promised(live.checkpoint()) == [2, 2]
+        assert sorted(ledger.rows) == list(range(10))
+        assert sorted(refusing.rows) == list(range(10))
 
 
 @pytest.mark.parametrize("end", ["finish", "cancel"])

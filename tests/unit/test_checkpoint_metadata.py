@@ -112,7 +112,7 @@ def _example() -> CheckpointMetadata:
         spark="4.3.0",
         regions=(region,),
         in_flight=(SegmentSnapshot("views", 9, (StoredFile("part-0", 4, "99aabbcc"),)),),
-        transactions=(Transaction("out", 7, {"id": "t-7"}),),
+        transactions=(Transaction("out", 7, 0, 3, {"id": "t-7"}),),
         user={"hook": [1, 2]},
     )
 

@@ -166,7 +166,7 @@ def checkpoint(tmp_path: Path) -> Path:
             ),
         ),
         in_flight=(SegmentSnapshot("views", 3, (StoredFile("a.parquet", 3000, "bb"),)),),
-        transactions=(Transaction("out", 7, {"files": ["a"]}),),
+        transactions=(Transaction("out", 7, 0, 3, {"files": ["a"]}),),
     )  # fmt: skip
     folder = tmp_path / "checkpoints" / JOB_ID / "chk-7"
     folder.mkdir(parents=True)

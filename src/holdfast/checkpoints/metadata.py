@@ -103,6 +103,10 @@ class Transaction:
 
     sink: str
     checkpoint: int
+    first: int
+    """The first segment whose rows are in it."""
+    end: int
+    """The segment behind the last one."""
     handle: Mapping[str, Any]
 
 

@@ -2,7 +2,7 @@
 
 1. Its metadata is written and stored: from then on it exists, whatever dies.
 2. Older checkpoints beyond the number to retain are deleted.
-3. Sinks commit the transactions that it promises; this is tried until it succeeds.
+3. Sinks commit the transactions that it promises: see ``commits``.
 4. The job's own functions are told.
 """
 
@@ -76,6 +76,8 @@ class Completion:
         """Make the checkpoint real."""
         metadata = self._metadata(pending, user)
         writer.complete(metadata)
+        for sink in self._sinks:
+            sink.promise(pending.id)
         self.history.completed(pending.id, metadata.completed, self.store.path_of(pending.id))
 
     def _metadata(self, pending: Pending[Answer], user: Mapping[str, Any]) -> CheckpointMetadata:
@@ -111,17 +113,6 @@ class Completion:
             except HoldfastError:  # the next start removes what is left of it
                 _log.exception("checkpoint %s was not deleted", old)
             self.history.discarded(old)
-
-    def commit_sinks(self, checkpoint: int) -> bool:
-        """Whether all sinks have committed; what they have not stays pending."""
-        done = True
-        for sink in self._sinks:
-            try:
-                sink.commit(checkpoint)
-            except Exception:
-                _log.exception("sink %s could not commit checkpoint %s", sink.uid, checkpoint)
-                done = False
-        return done
 
     def notify(self, checkpoint: int) -> None:
         """Tell the completion hooks; they cannot take the checkpoint back."""

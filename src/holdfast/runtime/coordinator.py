@@ -33,6 +33,7 @@ from holdfast.protocol.triggering import (
     WaitUntil,
     next_trigger,
 )
+from holdfast.runtime.commits import Commits
 from holdfast.runtime.completion import Completion
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.snapshots import Answer, Snapshots
@@ -40,7 +41,6 @@ from holdfast.settings import Checkpointing, Mode
 from holdfast.steps import step
 
 _log = logging.getLogger(__name__)
-_RETRY_COMMIT = 1.0
 _PATIENCE = 10.0
 _GLANCE = 0.05
 
@@ -73,6 +73,7 @@ class Coordinator:
         gates: Gates,
         snapshots: Snapshots,
         completion: Completion,
+        commits: Commits,
         take_id: Callable[[], int],
         on_failure: Callable[[HoldfastError], None],
     ) -> None:
@@ -81,6 +82,7 @@ class Coordinator:
         self._gates = gates
         self._snapshots = snapshots
         self._completion = completion
+        self._commits = commits
         self._history = completion.history
         self._take_id = take_id
         self._on_failure = on_failure
@@ -92,10 +94,8 @@ class Coordinator:
         self._queue: list[Request] = []
         self._waiting: dict[str, Future[int]] = {}
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._commit_upto: int | None = None
-        self._all_committed = threading.Event()
-        self._all_committed.set()
         self._untaken = sys.maxsize
+        self._untold = 0
         self._paused = False
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
@@ -126,10 +126,6 @@ class Coordinator:
         """Trigger no periodic checkpoints any more."""
         self._paused = True
 
-    def wait_for_commits(self, seconds: float) -> bool:
-        """Whether the sinks have committed everything that a completed checkpoint promised."""
-        return self._all_committed.wait(seconds)
-
     def close(self, reason: Reason = Reason.JOB_STOPPED) -> None:
         """Abort what is in flight and end the thread."""
         if not self._thread.is_alive():
@@ -157,8 +153,6 @@ class Coordinator:
         if self._settings.unaligned and self._settings.aligned_timeout:
             for checkpoint in self._pending.overdue(self._settings.aligned_timeout, now):
                 self._gates.overtake(checkpoint)
-        if self._commit_upto is not None:
-            self._commit_sinks(self._commit_upto)
         decision = self._decide(now)
         while isinstance(decision, TriggerNow) and not self._closed:
             self._trigger(decision.request, now)
@@ -177,8 +171,6 @@ class Coordinator:
             overdue = self._pending.next_deadline(self._settings.aligned_timeout)
             # Those that have turned already are not worth waking up for.
             times.append(overdue if overdue is not None and overdue > now else None)
-        if self._commit_upto is not None:
-            times.append(now + _RETRY_COMMIT)
         due = [moment for moment in times if moment is not None]
         return max(0.0, min(due) - now) if due else None
 
@@ -281,19 +273,16 @@ class Coordinator:
         for older in self._pending.older_than(pending.id):
             self._abort(older, Reason.SUBSUMED)
         self._completion.subsume()
-        self._commit_sinks(pending.id)
+        self._untold += 1
+        self._commits.ask(pending.id, lambda: self._events.put(lambda: self._tell(pending)))
+
+    def _tell(self, pending: Pending[Answer]) -> None:
+        """The sinks have committed, or will go on trying: the checkpoint is over."""
+        self._untold -= 1
         self._completion.notify(pending.id)
         self._snapshots.delete_segments(self._gates.take_unneeded())
         if future := self._waiting.pop(pending.request.name, None):
             future.set_result(pending.id)
-
-    def _commit_sinks(self, checkpoint: int) -> None:
-        if self._completion.commit_sinks(checkpoint):
-            self._commit_upto = None
-            self._all_committed.set()
-        else:
-            self._commit_upto = checkpoint
-            self._all_committed.clear()
 
     def _abort(self, checkpoint: int, reason: Reason, detail: str = "") -> None:
         pending = self._pending.end(checkpoint)
@@ -301,6 +290,7 @@ class Coordinator:
         if pending is None or state is None:
             return
         self._gates.abort(checkpoint)
+        self._snapshots.failed(checkpoint)
         state.over = True
         state.writer.give_up()
         self._clean_up(checkpoint, state)
@@ -334,14 +324,14 @@ class Coordinator:
     def _close(self, reason: Reason) -> None:
         for pending in self._pending:
             self._abort(pending.id, reason)
-        self._wait_for_snapshots()
+        self._wait_for_others()
         for future in self._waiting.values():
             future.set_exception(CheckpointFailed(reason.sentence))
         self._closed = True
 
-    def _wait_for_snapshots(self) -> None:
-        """Those that are under way notice that they are not wanted; then they leave nothing."""
+    def _wait_for_others(self) -> None:
+        """Snapshots notice that they are not wanted and leave nothing; sinks try to commit."""
         deadline = time.monotonic() + _PATIENCE
-        while self._in_flight and time.monotonic() < deadline:
+        while (self._in_flight or self._untold) and time.monotonic() < deadline:
             with suppress(queue.Empty):
                 self._events.get(timeout=_GLANCE)()

@@ -1,25 +1,38 @@
-"""Two-phase sinks of a job: which rows belong to which transaction, and what became of it."""
+"""Epoch sinks of a job: which rows belong to which transaction, and what became of it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
+from holdfast.errors import HoldfastError
 from holdfast.protocol.graph import SinkUse
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.gates import Gates
-from holdfast.sinks import Epoch, EpochSegment, TwoPhaseSink
+from holdfast.sinks import Epoch, EpochSegment, EpochSink
 from holdfast.steps import step
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class EpochsStopped(HoldfastError):
+    """The job ends while a checkpoint waits for a sink."""
+
+    code = "STOPPED"
 
 
 class SinkEpochs:
-    """One two-phase sink.
+    """One epoch sink. It has at most one open transaction.
 
-    A transaction is named after the checkpoint at whose barrier it was pre-committed. It is
-    committed when that checkpoint or a later one completes; until then it is pending and travels
-    in every checkpoint. If its checkpoint fails it simply stays pending.
+    A transaction is named after the checkpoint at whose barrier it was pre-committed. When that
+    completes it is committed; when that fails it is aborted and its rows go into the next one. A
+    checkpoint that comes before either has happened waits. So two transactions that are open at
+    the same time, and might want the same row of a table, do not exist.
     """
 
     def __init__(
@@ -27,18 +40,26 @@ class SinkEpochs:
     ) -> None:
         self.uid = use.uid
         self.region = use.region
-        self._sink: TwoPhaseSink = use.sink
+        self._sink: EpochSink = use.sink
         self._job_id = job_id
         self._attempt = attempt
         self._channel = channel
         self._gates = gates
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._next = 0
-        """The first segment that is in no transaction yet."""
-        self._ends: dict[int, int] = {}
-        self._pending: dict[int, Transaction] = {}
+        """The first segment that is in no committed or open transaction."""
+        self._open: Transaction | None = None
         self._promised = 0
         """The newest checkpoint that has completed."""
+        self._failed: set[int] = set()
+        """Checkpoints that failed since the last transaction."""
+        self._stopping = False
+
+    def prepare(self, spark: SparkSession, schema: StructType) -> None:
+        """Before the first row: the sink looks whether it can take them."""
+        self._spark = spark
+        self._schema = schema
+        self._sink.check(spark, schema)
 
     def recover(self, owned: Sequence[Transaction], position: int) -> None:
         """After a restart: commit what a completed checkpoint owns, abort everything else.
@@ -48,58 +69,121 @@ class SinkEpochs:
         with step("recover"):
             promised = {transaction.checkpoint for transaction in owned}
             for transaction in owned:
-                self._sink.recover_and_commit(transaction.handle)
+                self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
             for handle in self._sink.pending(self._job_id, self.uid):
                 if handle["checkpoint"] not in promised:
                     self._sink.abort(handle)
         self._next = position
         self._gates.sink_done(self.region, self.uid, position)
 
-    def pre_commit(self, checkpoint: int, cut: int, spark: Any, schema: Any) -> None:
+    # In the thread of the region's snapshots
+
+    def pre_commit(self, checkpoint: int, cut: int) -> None:
         """Put the rows up to the cut that are in no transaction yet into one.
 
         Called in the order of checkpoints. If it fails, the rows go into the next transaction.
         """
+        self._wait_until_settled()
+        self.abort_failed()
         if self._next > cut:
             return
-        segments = [self._segment(batch) for batch in range(self._next, cut + 1)]
-        epoch = Epoch(self._job_id, self._attempt, self.uid, checkpoint, segments, spark, schema)
+        planned = Transaction(self.uid, checkpoint, self._next, cut + 1, {})
         with step("precommit"):
-            handle = self._sink.pre_commit(epoch)
-        with self._lock:
-            self._pending[checkpoint] = Transaction(self.uid, checkpoint, handle)
-            self._ends[checkpoint] = self._next = cut + 1
+            handle = self._sink.pre_commit(self._epoch(planned, with_rows=True))
+        with self._changed:
+            self._open = replace(planned, handle=handle)
+            self._next = cut + 1
+            self._failed = {failed for failed in self._failed if failed >= checkpoint}
+
+    def _wait_until_settled(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or self._is_settled())
+            if self._stopping:
+                raise EpochsStopped("the job is being stopped", sink=self.uid)
+
+    def _is_settled(self) -> bool:
+        return self._open is None or self._has_failed(self._open)
+
+    def _has_failed(self, transaction: Transaction) -> bool:
+        return transaction.checkpoint in self._failed
+
+    def abort_failed(self) -> None:
+        """Abort the transaction of a failed checkpoint; its rows wait for the next one."""
+        transaction = self._open
+        if transaction is not None and self._has_failed(transaction):
+            self._sink.abort(transaction.handle)
+            with self._changed:
+                self._open = None
+                self._next = transaction.first
+
+    def kept_segments(self, checkpoint: int) -> range:
+        """The segments that must be part of a checkpoint because its commit needs them."""
+        transaction = self._open
+        if transaction is None or transaction.checkpoint > checkpoint or not self._sink.keeps_rows:
+            return range(0)
+        return range(transaction.first, transaction.end)
+
+    # From other threads
+
+    def pending(self, checkpoint: int) -> list[Transaction]:
+        """Transactions that this checkpoint promises to commit."""
+        with self._changed:
+            found = self._open
+            return [found] if found is not None and found.checkpoint <= checkpoint else []
+
+    def promise(self, checkpoint: int) -> None:
+        """The checkpoint is complete: its transactions will be committed."""
+        with self._changed:
+            self._promised = max(self._promised, checkpoint)
+
+    def fail(self, checkpoint: int) -> None:
+        """The checkpoint has failed; ``abort_failed`` does the rest."""
+        with self._changed:
+            self._failed.add(checkpoint)
+            self._changed.notify_all()
+
+    def commit(self, checkpoint: int) -> None:
+        """Let the rows appear that a completed checkpoint promised."""
+        for transaction in self.pending(checkpoint):
+            with step("commit"):
+                self._sink.commit(self._epoch(transaction), transaction.handle)
+            self._gates.sink_done(self.region, self.uid, transaction.end)
+            with self._changed:
+                self._open = None
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let nobody wait any more."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def abort_unowned(self) -> None:
+        """The job is over: forget the rows that no completed checkpoint covers.
+
+        What one has promised and could not be committed stays, for a restore from it.
+        """
+        transaction = self._open
+        if transaction is not None and transaction.checkpoint > self._promised:
+            self._sink.abort(transaction.handle)
+            self._open = None
+
+    def _epoch(self, transaction: Transaction, with_rows: bool = False) -> Epoch:
+        wanted = with_rows or self._sink.keeps_rows
+        batches = range(transaction.first, transaction.end) if wanted else range(0)
+        return Epoch(
+            self._job_id,
+            self._attempt,
+            self.uid,
+            transaction.checkpoint,
+            [self._segment(batch) for batch in batches],
+            self._spark,
+            self._schema,
+        )
 
     def _segment(self, batch: int) -> EpochSegment:
         segment = self._channel.get(batch)
         return EpochSegment(batch, tuple(self._channel.paths(batch, batch + 1)), segment.size)
-
-    def pending(self, checkpoint: int) -> list[Transaction]:
-        """Transactions that this checkpoint promises to commit."""
-        with self._lock:
-            return [t for n, t in sorted(self._pending.items()) if n <= checkpoint]
-
-    def commit(self, checkpoint: int) -> None:
-        """The checkpoint is complete: let the rows appear."""
-        self._promised = max(self._promised, checkpoint)
-        for transaction in self.pending(checkpoint):
-            with step("commit"):
-                self._sink.commit(transaction.handle)
-            with self._lock:
-                del self._pending[transaction.checkpoint]
-                end = self._ends.pop(transaction.checkpoint)
-            self._gates.sink_done(self.region, self.uid, end)
-
-    def abort(self) -> None:
-        """The job is over: forget the rows that no completed checkpoint covers.
-
-        What one has promised and could not be committed stays pending, for a restore from it.
-        """
-        with self._lock:
-            unowned = [t for n, t in self._pending.items() if n > self._promised]
-            self._pending = {n: t for n, t in self._pending.items() if n <= self._promised}
-        for transaction in unowned:
-            self._sink.abort(transaction.handle)
 
 
 def owned_transactions(latest: CheckpointMetadata | None) -> Mapping[str, list[Transaction]]:

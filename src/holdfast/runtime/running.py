@@ -18,6 +18,7 @@ from holdfast.protocol.graph import Graph
 from holdfast.protocol.triggering import Cause
 from holdfast.runtime.attempts import base_of, choose_attempt, standing
 from holdfast.runtime.channels import Channel
+from holdfast.runtime.commits import Commits
 from holdfast.runtime.completion import Completion, Hooks, Identity
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.epochs import SinkEpochs, owned_transactions
@@ -27,7 +28,7 @@ from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.snapshots import Snapshots
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import Retention, Settings, StorageKind
-from holdfast.sinks import TwoPhaseSink
+from holdfast.sinks import EpochSink
 from holdfast.spark.jvm_process import spark_is_there
 from holdfast.spark.progress import BatchListener
 from holdfast.steps import step
@@ -136,8 +137,9 @@ class RunningJob:
         self.sinks = [
             SinkEpochs(use, self.job_id, self.attempt.number, self.channels[use.region], self.gates)
             for use in self.graph.sinks.values()
-            if isinstance(use.sink, TwoPhaseSink)
+            if isinstance(use.sink, EpochSink)
         ]
+        self.commits = Commits(self.sinks)
         self._snapshots = Snapshots(
             self.attempt, self.regions, self.channels, self.sinks, self._keeping(), self.spark
         )
@@ -157,6 +159,7 @@ class RunningJob:
             self.gates,
             self._snapshots,
             Completion(identity, settings, self.store, self.sinks, self.history, hooks),
+            self.commits,
             lambda: self.work.next_checkpoint(at_least),
             self.fail,
         )
@@ -168,8 +171,8 @@ class RunningJob:
             self.work.remove_older(self.attempt)
 
     def _has_channel(self, uid: str) -> bool:
-        two_phase = any(isinstance(u.sink, TwoPhaseSink) for u in self.graph.sinks_of(uid))
-        return uid in self.graph.channels or two_phase
+        staged = any(isinstance(u.sink, EpochSink) for u in self.graph.sinks_of(uid))
+        return uid in self.graph.channels or staged
 
     def _channel(self, uid: str) -> Channel:
         location = self.attempt.storage.locate(f"channels/{uid}")
@@ -199,10 +202,12 @@ class RunningJob:
 
     def _start(self) -> None:
         with step("start"):
-            self._recover_sinks()
             for uid, region in self.regions.items():
                 producers = {u: self.regions[u] for u in self.graph.inputs(uid)}
                 region.build(self.spark, self.graph.sources, producers)
+            for sink in self.sinks:
+                sink.prepare(self.spark, self.regions[sink.region].schema)
+            self._recover_sinks()
         self._runs: dict[str, RunningRegion] = {}
         self._early: list[tuple[Any, ...]] = []
         self._listener = BatchListener(self.spark, self._on_batch, self._on_end)
@@ -214,6 +219,7 @@ class RunningJob:
                 early, self._early = self._early, []
             for call, *values in early:
                 call(*values)
+        self.commits.start()
         self.coordinator.start()
         self._look_for_ends()
 
@@ -278,7 +284,7 @@ class RunningJob:
             except HoldfastError as error:
                 self.fail(error)
                 return
-        while not self.coordinator.wait_for_commits(1.0):
+        while not self.commits.wait(1.0):
             if self.state is not State.RUNNING:
                 return  # somebody ends the job otherwise
         self._end(State.FINISHED)
@@ -316,7 +322,10 @@ class RunningJob:
             self._ending = True
         try:
             self.gates.stop()
+            for sink in self.sinks:
+                sink.stop()
             self.coordinator.close()
+            self.commits.close()
             self._stop_queries()
             self._snapshots.close()
             self._tidy(state)
@@ -344,7 +353,7 @@ class RunningJob:
         if state not in (State.CANCELED, State.FINISHED):
             return
         for sink in self.sinks:
-            sink.abort()
+            sink.abort_unowned()
         self.work.end(self.attempt, state.value)
         if self.settings.checkpointing.retention is not Retention.RETAIN_ON_CANCELLATION:
             for checkpoint in self.store.completed:

@@ -111,10 +111,9 @@ class Snapshots:
         return pin(self._attempt.region(cut.region), cut.batch, storage, pins)
 
     def _pre_commit(self, cut: Cut) -> None:
-        schema = self._regions[cut.region].schema
         for sink in self._sinks:
             if sink.region == cut.region:
-                sink.pre_commit(cut.checkpoint, cut.batch, self._spark, schema)
+                sink.pre_commit(cut.checkpoint, cut.batch)
 
     def _second_phase(
         self,
@@ -153,11 +152,10 @@ class Snapshots:
             region = replace(region, files=kept.files)
             written = kept.written
         segments = []
-        for channel, numbers in cut.in_flight.items():
-            for number in numbers:
-                segment, size = self._keep_segment(channel, number, writer, keeping)
-                segments.append(segment)
-                written += size
+        for channel, number in self._segments_to_keep(cut):
+            segment, size = self._keep_segment(channel, number, writer, keeping)
+            segments.append(segment)
+            written += size
         figures = RegionFigures(
             uid=cut.region,
             cut=cut.batch,
@@ -173,6 +171,23 @@ class Snapshots:
             tasks=self._tasks(cut),
         )
         return Answer(region, tuple(segments), figures)
+
+    def _segments_to_keep(self, cut: Cut) -> list[tuple[str, int]]:
+        """In-flight data, and rows that a sink will need to commit."""
+        in_flight = [(channel, n) for channel, numbers in cut.in_flight.items() for n in numbers]
+        staged = [
+            (cut.region, number)
+            for sink in self._sinks
+            if sink.region == cut.region
+            for number in sink.kept_segments(cut.checkpoint)
+        ]
+        return list(dict.fromkeys(in_flight + staged))
+
+    def failed(self, checkpoint: int) -> None:
+        """A checkpoint has failed: let its sinks forget their transactions."""
+        for sink in self._sinks:
+            sink.fail(checkpoint)
+            self._sync[sink.region].submit(_abort_failed, sink)
 
     def _tasks(self, cut: Cut) -> tuple[TaskFigures, ...]:
         query = self._regions[cut.region].query
@@ -226,6 +241,13 @@ def _inputs(
         for at, offset in enumerate(of_sources)
     ]
     return (*channels, *sources)
+
+
+def _abort_failed(sink: SinkEpochs) -> None:
+    try:
+        sink.abort_failed()
+    except Exception:  # the next checkpoint tries again
+        _log.exception("a transaction of sink %s was not aborted", sink.uid)
 
 
 def _release(pinned: Pinned | None) -> None:

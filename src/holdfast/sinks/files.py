@@ -10,10 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import UsageError
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.storage.moving import Folder, open_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 _STAGING = "_holdfast"
 
@@ -22,7 +27,12 @@ _STAGING = "_holdfast"
 class FilesSink:
     """A directory of Parquet files."""
 
+    keeps_rows: ClassVar[bool] = False
+
     path: str
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """Parquet takes every schema that a query can have."""
 
     def pre_commit(self, epoch: Epoch) -> Handle:
         """Put the files where ``commit`` can rename them. What an earlier try left is replaced."""
@@ -41,7 +51,7 @@ class FilesSink:
         names = [[name, f"{prefix}-{at:05d}.parquet"] for at, name in enumerate(staged)]
         return {"checkpoint": epoch.checkpoint, "staging": staging, "files": names}
 
-    def commit(self, handle: Handle) -> None:
+    def commit(self, epoch: Epoch, handle: Handle) -> None:  # noqa: ARG002
         """Let the files appear."""
         folder = open_folder(self.path)
         for staged, name in handle["files"]:
@@ -49,7 +59,7 @@ class FilesSink:
         folder.sync("")
         folder.remove(handle["staging"])
 
-    def recover_and_commit(self, handle: Handle) -> None:
+    def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """Commit, where some or all files may have appeared already.
 
         The staging directory goes last, so without it everything has appeared, and may have been
@@ -57,7 +67,7 @@ class FilesSink:
         """
         parent, _, name = handle["staging"].rpartition("/")
         if name in open_folder(self.path).folders(parent):
-            self.commit(handle)
+            self.commit(epoch, handle)
 
     def abort(self, handle: Handle) -> None:
         """Delete the files that have not appeared."""
@@ -71,6 +81,10 @@ class FilesSink:
             for name in open_folder(self.path).folders(base)
             if name.isdigit()
         ]
+
+    def describe(self, handle: Handle) -> list[str]:
+        """Where the files are."""
+        return [open_folder(self.path).locate(handle["staging"])]
 
 
 def _link(folder: Folder, staging: str, epoch: Epoch) -> list[str]:

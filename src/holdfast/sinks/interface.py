@@ -1,10 +1,17 @@
-"""What a sink is: two-phase (exactly once) or plain (at least once)."""
+"""What a sink is to the runtime: it takes epochs (exactly once), or batches.
+
+Users write ``TwoPhaseCommitSink`` or ``WriteAheadSink``; both become an ``EpochSink`` here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Handle = Mapping[str, Any]
 """What a sink needs to commit or abort a transaction, as JSON values. It travels in checkpoints."""
@@ -28,39 +35,52 @@ class Epoch:
     sink: str
     checkpoint: int
     segments: Sequence[EpochSegment]
-    spark: Any
-    schema: Any
+    spark: SparkSession
+    schema: StructType
 
-    def rows(self) -> Any:
+    @property
+    def files(self) -> list[str]:
+        """All Parquet files, in the order of batches."""
+        return [file for segment in self.segments for file in segment.files]
+
+    def rows(self) -> DataFrame:
         """The rows as a DataFrame, read on executors."""
-        paths = [file for segment in self.segments for file in segment.files]
-        if not paths:
+        if not self.files:
             return self.spark.createDataFrame([], self.schema)
-        return self.spark.read.schema(self.schema).parquet(*paths)
+        return self.spark.read.schema(self.schema).parquet(*self.files)
 
 
 @runtime_checkable
-class TwoPhaseSink(Protocol):
+class EpochSink(Protocol):
     """Rows become visible when the checkpoint that covers them completes.
 
     Rules for every implementation:
 
     1. After ``pre_commit`` returns, ``commit`` can succeed whatever dies in between, also when the
-       job's working directory is lost. Nothing is visible yet.
+       job's working directory is lost. Nothing is visible yet. What an earlier ``pre_commit`` of
+       the same sink has left behind, and nobody committed, is gone.
     2. ``commit`` may be called again for a transaction that is committed; it then does nothing.
     3. ``abort`` leaves nothing of the transaction; of one that is unknown there is nothing to do.
        It is never called after ``commit``.
-    4. ``pending`` lists every transaction of this job that was pre-committed or begun and is
-       neither committed nor aborted, also those of processes that died.
+    4. ``pending`` lists every transaction of this job and sink that was pre-committed or begun and
+       is neither committed nor aborted, also those of processes that died. Each handle has the
+       number of its ``checkpoint``.
+    5. Calls come from one thread at a time.
     """
+
+    keeps_rows: bool
+    """Whether ``commit`` needs the epoch's rows: they are then kept in the checkpoint too."""
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """Before the first row: raise ``UsageError`` if rows of this schema cannot be written."""
 
     def pre_commit(self, epoch: Epoch) -> Handle:
         """Write the rows of an epoch and make sure that they can be committed."""
 
-    def commit(self, handle: Handle) -> None:
-        """Make the rows visible."""
+    def commit(self, epoch: Epoch, handle: Handle) -> None:
+        """Make the rows visible. The epoch has segments only if the sink keeps rows."""
 
-    def recover_and_commit(self, handle: Handle) -> None:
+    def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """Commit after a restart, when it is not known whether that has happened."""
 
     def abort(self, handle: Handle) -> None:
@@ -69,10 +89,13 @@ class TwoPhaseSink(Protocol):
     def pending(self, job_id: str, sink: str) -> Sequence[Handle]:
         """Transactions that are neither committed nor aborted."""
 
+    def describe(self, handle: Handle) -> list[str]:
+        """What a person should read about a transaction, a line for each part of it."""
+
 
 @runtime_checkable
 class PlainSink(Protocol):
     """Rows are visible at once; after a crash the rows of the last batch may come again."""
 
-    def write(self, rows: Any, batch: int) -> None:
+    def write(self, rows: DataFrame, batch: int) -> None:
         """Take the rows of one batch, a DataFrame."""

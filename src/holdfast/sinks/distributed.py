@@ -1,0 +1,212 @@
+"""Running a ``TwoPhaseCommitSink`` on executors: each part of an epoch is a transaction."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.sinks.interface import Epoch, Handle
+from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink
+from holdfast.steps import step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Distributed:
+    """An ``EpochSink`` made of a user's sink. Its handle lists the handles of all parts."""
+
+    keeps_rows = False
+
+    def __init__(self, sink: TwoPhaseCommitSink) -> None:
+        self._sink = sink
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """The sink's own checks, and that its key is there."""
+        refuse_missing_key(self._sink.key, schema)
+        try:
+            self._sink.check(spark, schema)
+        finally:
+            self._sink.close()
+
+    def pre_commit(self, epoch: Epoch) -> Handle:
+        """Write all parts; whatever else the store holds of this sink is aborted."""
+        self._abort_others(epoch, ())
+        handles: list[Handle] = []
+        try:
+            if epoch.files:
+                handles = self._write(epoch)
+        finally:
+            # Of tasks that failed, or that ran twice.
+            self._abort_others(epoch, handles)
+        return {"checkpoint": epoch.checkpoint, "parts": handles}
+
+    def _write(self, epoch: Epoch) -> list[Handle]:
+        key = list(self._sink.key)
+        tasks = self._sink.parallelism or epoch.spark.sparkContext.defaultParallelism
+        rows = newest_by_key(epoch, key, tasks) if key else epoch.rows().coalesce(tasks)
+        writing = _Writing(self._sink, epoch.job_id, epoch.sink, epoch.checkpoint, tuple(key))
+        collected = rows.mapInArrow(writing, "handle string").collect()
+        return [json.loads(row[0]) for row in collected]
+
+    def _abort_others(self, epoch: Epoch, ours: Sequence[Handle]) -> None:
+        known = [_identity(handle) for handle in ours]
+        try:
+            for handle in self._sink.pending(epoch.job_id, epoch.sink):
+                if _identity(handle) not in known:
+                    self._sink.abort(handle)
+        finally:
+            self._sink.close()
+
+    def commit(self, epoch: Epoch, handle: Handle) -> None:  # noqa: ARG002
+        """Commit each part."""
+        try:
+            for part in handle["parts"]:
+                self._sink.commit(part)
+        finally:
+            self._sink.close()
+
+    def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:  # noqa: ARG002
+        """Commit each part after a restart."""
+        try:
+            for part in handle["parts"]:
+                self._sink.recover_and_commit(part)
+        finally:
+            self._sink.close()
+
+    def abort(self, handle: Handle) -> None:
+        """Abort each part."""
+        try:
+            for part in handle["parts"]:
+                self._sink.abort(part)
+        finally:
+            self._sink.close()
+
+    def pending(self, job_id: str, sink: str) -> Sequence[Handle]:
+        """Parts that the store holds, by checkpoint."""
+        by_checkpoint: dict[int, list[Handle]] = {}
+        try:
+            for part in self._sink.pending(job_id, sink):
+                by_checkpoint.setdefault(part["checkpoint"], []).append(part)
+        finally:
+            self._sink.close()
+        return [{"checkpoint": n, "parts": parts} for n, parts in sorted(by_checkpoint.items())]
+
+    def describe(self, handle: Handle) -> list[str]:
+        """A line for each part."""
+        return [self._sink.describe(part) for part in handle["parts"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """What a task does: one transaction around all of its rows. Puts out the handle."""
+
+    sink: TwoPhaseCommitSink
+    job_id: str
+    uid: str
+    checkpoint: int
+    key: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        try:
+            handle = self._write(batches)
+        finally:
+            self.sink.close()
+        if handle is not None:
+            yield pa.RecordBatch.from_pydict({"handle": [json.dumps(dict(handle))]})
+
+    def _write(self, batches: Iterable[pa.RecordBatch]) -> Handle | None:
+        handle = None
+        try:
+            for rows in batches:
+                if rows.num_rows == 0:
+                    continue
+                refuse_null_keys(rows, self.key, self.uid)
+                if handle is None:
+                    with step("begin"):
+                        handle = self.sink.begin(self._part())
+                with step("invoke"):
+                    self.sink.invoke(handle, rows)
+            if handle is not None:
+                with step("prepare"):
+                    self.sink.pre_commit(handle)
+        except BaseException:
+            if handle is not None:
+                with suppress(Exception):  # what made it fail is what is told
+                    self.sink.abort(handle)
+            raise
+        return handle
+
+    def _part(self) -> Part:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        number = task.partitionId() if task is not None else 0
+        return Part(self.job_id, self.uid, self.checkpoint, number, secrets.token_hex(4))
+
+
+def newest_by_key(epoch: Epoch, key: Sequence[str], tasks: int) -> DataFrame:
+    """Of rows with the same key the newest: of the last batch, and there the one written last.
+
+    All rows of a key are in one task.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    columns = epoch.schema.fieldNames()
+    folder = sf.regexp_extract("_metadata.file_path", r"/(\d+)-[^/]*/[^/]*$", 1)
+    order = {
+        "_hf_batch": folder.cast("long"),
+        "_hf_file": sf.col("_metadata.file_path"),
+        "_hf_row": sf.col("_metadata.row_index"),
+    }
+    rows = epoch.rows().select(*map(_column, columns), *(c.alias(n) for n, c in order.items()))
+    keys = [_column(name) for name in key]
+    newest = Window.partitionBy(*keys).orderBy(*(sf.col(name).desc() for name in order))
+    return (
+        rows.repartition(tasks, *keys)
+        .withColumn("_hf_rank", sf.row_number().over(newest))
+        .where("_hf_rank = 1")
+        .select(*map(_column, columns))
+    )
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as sf
+
+    escaped = name.replace("`", "``")
+    return sf.col(f"`{escaped}`")
+
+
+def refuse_missing_key(key: Sequence[str], schema: StructType) -> None:
+    """The key must be among the columns."""
+    missing = [name for name in key if name not in schema.fieldNames()]
+    if missing:
+        raise UsageError(
+            f"the key of the sink is not among the columns: {', '.join(missing)}",
+            hint=f"The rows have {', '.join(schema.fieldNames())}.",
+        )
+
+
+def refuse_null_keys(rows: pa.RecordBatch, key: Sequence[str], sink: str) -> None:
+    """A row without a key can be neither found nor replaced."""
+    for name in key:
+        if found := rows.column(name).null_count:
+            raise UsageError(
+                f"{found} rows have no value in key column {name!r}",
+                hint="Leave them out in the region, or give the sink another key.",
+                sink=sink,
+            )
+
+
+def _identity(handle: Handle) -> str:
+    return json.dumps(dict(handle), sort_keys=True)
