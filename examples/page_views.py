@@ -2,7 +2,7 @@
 
     holdfast run examples/page_views.py -- /tmp/page-views
 
-``live`` brings a row per second. ``archive`` brings old rows as fast as they can be read, so
+``live`` brings a row every two seconds. ``archive`` brings old rows as fast as they can be read, so
 they pile up in front of ``pv``, which is slow because it also talks to a slow dashboard.
 """
 
@@ -28,9 +28,9 @@ job = hf.Job(
 
 COLUMNS = {"page": f"concat('page-', value % {PAGES})", "row": "value"}
 live_rows = hf.sources.generator(
-    rows=15, rows_per_second=1, rows_per_batch=1, partitions=1, columns=COLUMNS
+    rows=8, rows_per_second=0.5, rows_per_batch=1, partitions=1, columns=COLUMNS
 )
-archive_rows = hf.sources.generator(rows=1200, rows_per_batch=50, partitions=1, columns=COLUMNS)
+archive_rows = hf.sources.generator(rows=800, rows_per_batch=50, partitions=1, columns=COLUMNS)
 
 
 @job.region("live", reads=job.source("live-clicks", live_rows))

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode
 
 HERE = Path(__file__).parent
-LIVE_ROWS, ARCHIVE_ROWS, PAGES = 15, 1200, 5
+LIVE_ROWS, ARCHIVE_ROWS, PAGES = 8, 800, 5
 MODES = {
     "exactly-once": ["execution.checkpointing.mode=exactly-once"],
     "at-least-once": ["execution.checkpointing.mode=at-least-once"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode, encode
 from holdfast.checkpoints.restoring import contents, restore_region
-from holdfast.checkpoints.store import CheckpointStore, read_checkpoint
+from holdfast.checkpoints.store import read_checkpoint
 from holdfast.errors import NotRestorable, UsageError
 from holdfast.protocol.flow import NOTHING
 from holdfast.protocol.graph import Graph
@@ -90,9 +90,11 @@ def _fill(tree: Tree, location: str, metadata: CheckpointMetadata, files: Storag
         tree.write(f"{base}/log/{segment.segment}", encode_segment(entry))
 
 
-def base_of(attempt: Attempt, store: CheckpointStore) -> CheckpointMetadata | None:
+def base_of(
+    attempt: Attempt, completed: Mapping[int, CheckpointMetadata]
+) -> CheckpointMetadata | None:
     """The checkpoint that covers what sinks have got: the attempt's newest, or the restored one."""
-    own = [m for m in store.completed.values() if m.attempt == attempt.number]
+    own = [m for m in completed.values() if m.attempt == attempt.number]
     if own:
         return own[-1]
     if attempt.restored_from is None:

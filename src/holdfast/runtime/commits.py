@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from holdfast.runtime.epochs import SinkEpochs
 
@@ -30,8 +31,28 @@ class CommitFigures:
     since: float | None = None
     failures: int = 0
     """Tries that failed, in this run of the job."""
+    in_a_row: int = 0
+    """Those of them that failed for what is waited for now."""
     error: str | None = None
     """Why the last try failed, if it did."""
+
+
+class Tried(Enum):
+    """What became of a try that somebody asked for."""
+
+    COMMITTED = "committed"
+    FAILED = "failed"
+    GOING_ON = "going on"
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A try of one sink."""
+
+    sink: str
+    checkpoint: int
+    tried: Tried
+    error: str | None = None
 
 
 class Commits:
@@ -53,6 +74,22 @@ class Commits:
         if not self._committers:
             tried()
 
+    def hurry(self, sink: str | None, seconds: float) -> list[Try]:
+        """Let those that wait for their next try make it now; look at them when they have.
+
+        One whose try takes longer than that goes on with it.
+        """
+        deadline = time.monotonic() + seconds
+        hurried = []
+        for committer in self._committers:
+            tried = threading.Event()
+            checkpoint = committer.hurry(tried.set) if sink in (None, committer.uid) else None
+            if checkpoint is not None:
+                hurried.append((committer, checkpoint, tried))
+        for _, _, tried in hurried:
+            tried.wait(max(0.0, deadline - time.monotonic()))
+        return [_look(c.figures, number, tried.is_set()) for c, number, tried in hurried]
+
     def wait(self, seconds: float) -> bool:
         """Whether everything that was asked for has been committed."""
         deadline = time.monotonic() + seconds
@@ -67,6 +104,13 @@ class Commits:
         """Let the tries that are under way end, and make no more."""
         for committer in self._committers:
             committer.close()
+
+
+def _look(figures: CommitFigures, checkpoint: int, is_over: bool) -> Try:
+    if not is_over:
+        return Try(figures.sink, checkpoint, Tried.GOING_ON, figures.error)
+    tried = Tried.COMMITTED if figures.error is None else Tried.FAILED
+    return Try(figures.sink, checkpoint, tried, figures.error)
 
 
 class _Countdown:
@@ -89,6 +133,7 @@ class _Committer:
     """The thread of one sink."""
 
     def __init__(self, sink: SinkEpochs) -> None:
+        self.uid = sink.uid
         self._sink = sink
         self._asked: list[tuple[int, Callable[[], None]]] = []
         self._waiting_for: int | None = None
@@ -105,6 +150,14 @@ class _Committer:
             self._asked.append((checkpoint, tried))
             self._waiting_for = checkpoint
             self._changed.notify_all()
+
+    def hurry(self, tried: Callable[[], None]) -> int | None:
+        """The checkpoint that is tried now; ``None`` if nothing waits."""
+        with self._changed:
+            if self._waiting_for is not None and not self._closed:
+                self._asked.append((self._waiting_for, tried))
+                self._changed.notify_all()
+            return self._waiting_for
 
     def wait(self, seconds: float) -> bool:
         with self._changed:
@@ -126,9 +179,7 @@ class _Committer:
                     return
                 asked, self._asked = self._asked, []
                 checkpoint = self._waiting_for
-            if checkpoint is None:
-                continue
-            done = self._try(checkpoint)
+            done = checkpoint is None or self._try(checkpoint)
             pause = None if done else min(LONGEST_PAUSE, 2 * pause if pause else FIRST_PAUSE)
             for _, tried in asked:
                 tried()
@@ -141,7 +192,8 @@ class _Committer:
             self._sink.commit(checkpoint)
         except Exception as error:
             _log.warning("sink %s could not commit checkpoint %s: %s", uid, checkpoint, error)
-            self.figures = replace(now, failures=now.failures + 1, error=str(error))
+            failures, in_a_row = now.failures + 1, now.in_a_row + 1
+            self.figures = replace(now, failures=failures, in_a_row=in_a_row, error=str(error))
             return False
         self.figures = CommitFigures(uid, failures=now.failures)
         with self._changed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.graph import SinkUse
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.gates import Gates
-from holdfast.sinks import Epoch, EpochSegment, EpochSink
+from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
 from holdfast.steps import step
 
 if TYPE_CHECKING:
@@ -24,6 +24,18 @@ class EpochsStopped(HoldfastError):
     """The job ends while a checkpoint waits for a sink."""
 
     code = "STOPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """The transaction that a sink has open, and how its checkpoint is doing."""
+
+    transaction: Transaction
+    is_promised: bool
+    """Its checkpoint is complete."""
+    has_failed: bool
+    parts: Sequence[str]
+    """In the sink's words."""
 
 
 class SinkEpochs:
@@ -66,13 +78,11 @@ class SinkEpochs:
 
         ``position`` is where the rows begin that no completed checkpoint covers.
         """
-        with step("recover"):
-            promised = {transaction.checkpoint for transaction in owned}
+        with step("recover", self.uid):
             for transaction in owned:
                 self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
             for handle in self._sink.pending(self._job_id, self.uid):
-                if handle["checkpoint"] not in promised:
-                    self._sink.abort(handle)
+                self._abort(handle)
         self._next = position
         self._gates.sink_done(self.region, self.uid, position)
 
@@ -88,7 +98,7 @@ class SinkEpochs:
         if self._next > cut:
             return
         planned = Transaction(self.uid, checkpoint, self._next, cut + 1, {})
-        with step("precommit"):
+        with step("precommit", self.uid):
             handle = self._sink.pre_commit(self._epoch(planned, with_rows=True))
         with self._changed:
             self._open = replace(planned, handle=handle)
@@ -111,7 +121,7 @@ class SinkEpochs:
         """Abort the transaction of a failed checkpoint; its rows wait for the next one."""
         transaction = self._open
         if transaction is not None and self._has_failed(transaction):
-            self._sink.abort(transaction.handle)
+            self._abort(transaction.handle)
             with self._changed:
                 self._open = None
                 self._next = transaction.first
@@ -131,6 +141,16 @@ class SinkEpochs:
             found = self._open
             return [found] if found is not None and found.checkpoint <= checkpoint else []
 
+    def look(self) -> OpenTransaction | None:
+        """What is open, for people to see."""
+        with self._changed:
+            found = self._open
+            if found is None:
+                return None
+            is_promised = found.checkpoint <= self._promised
+            has_failed = self._has_failed(found)
+        return OpenTransaction(found, is_promised, has_failed, self._sink.describe(found.handle))
+
     def promise(self, checkpoint: int) -> None:
         """The checkpoint is complete: its transactions will be committed."""
         with self._changed:
@@ -145,7 +165,7 @@ class SinkEpochs:
     def commit(self, checkpoint: int) -> None:
         """Let the rows appear that a completed checkpoint promised."""
         for transaction in self.pending(checkpoint):
-            with step("commit"):
+            with step("commit", self.uid):
                 self._sink.commit(self._epoch(transaction), transaction.handle)
             self._gates.sink_done(self.region, self.uid, transaction.end)
             with self._changed:
@@ -165,8 +185,12 @@ class SinkEpochs:
         """
         transaction = self._open
         if transaction is not None and transaction.checkpoint > self._promised:
-            self._sink.abort(transaction.handle)
+            self._abort(transaction.handle)
             self._open = None
+
+    def _abort(self, handle: Handle) -> None:
+        with step("abort", self.uid):
+            self._sink.abort(handle)
 
     def _epoch(self, transaction: Transaction, with_rows: bool = False) -> Epoch:
         wanted = with_rows or self._sink.keeps_rows

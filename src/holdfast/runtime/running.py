@@ -26,6 +26,7 @@ from holdfast.runtime.gates import Gates
 from holdfast.runtime.history import History
 from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.snapshots import Snapshots
+from holdfast.runtime.transactions import Listing, of_running
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import Retention, Settings, StorageKind
 from holdfast.sinks import EpochSink
@@ -68,6 +69,14 @@ class RegionFailed(HoldfastError):
     retryable = True
 
 
+def checkpoint_directory(settings: Settings, work: WorkDirectory) -> str:
+    """With storage ``jobmanager`` there need be none; ``_metadata`` is then kept at work."""
+    chosen = settings.checkpointing.dir
+    if chosen is None:
+        return f"{work.location}/checkpoints"
+    return f"{chosen.rstrip('/')}/{work.job_id}"
+
+
 class RunningJob:
     """One run of a job, in one process."""
 
@@ -97,17 +106,10 @@ class RunningJob:
 
     def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
         settings, graph = self.settings, self.graph
-        self.store = CheckpointStore(self._checkpoint_directory())
+        self.store = CheckpointStore(checkpoint_directory(settings, self.work))
         self.history = History(f"{settings.history_dir.rstrip('/')}/{self.job_id}")
         self.attempt = choose_attempt(self.work, graph, settings.restore_path, fresh)
         self._assemble(hooks)
-
-    def _checkpoint_directory(self) -> str:
-        """With storage ``jobmanager`` there need be none; ``_metadata`` is then kept at work."""
-        chosen = self.settings.checkpointing.dir
-        if chosen is None:
-            return f"{self.work.location}/checkpoints"
-        return f"{chosen.rstrip('/')}/{self.job_id}"
 
     def _assemble(self, hooks: Hooks) -> None:
         delete_tree(self.attempt.storage, "pins")  # of snapshots that a crash interrupted
@@ -224,7 +226,7 @@ class RunningJob:
         self._look_for_ends()
 
     def _recover_sinks(self) -> None:
-        base = base_of(self.attempt, self.store)
+        base = base_of(self.attempt, self.store.completed)
         owned = owned_transactions(base)
         for sink in self.sinks:
             snapshot = base.region(sink.region) if base is not None else None
@@ -367,6 +369,17 @@ class RunningJob:
     def wait(self, seconds: float | None = None) -> bool:
         """Whether the job has ended."""
         return self._over.wait(seconds)
+
+    def transactions(self) -> Listing:
+        """What its sinks have open, as this process knows it: stores are not asked."""
+        figures = {each.sink: each for each in self.commits.figures}
+        found = []
+        for sink in self.sinks:
+            if (opened := sink.look()) is not None:
+                taken = self.history.get(opened.transaction.checkpoint)
+                triggered = taken.triggered if taken is not None else None
+                found.append(of_running(sink.uid, opened, figures.get(sink.uid), triggered))
+        return Listing(found)
 
     def checkpoint(self, full: bool = False) -> Future[int]:
         """Ask for a checkpoint now."""

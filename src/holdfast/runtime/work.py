@@ -50,6 +50,16 @@ class WorkDirectory:
         self._storage = open_storage(self.location)
         self.job_id = self._take_job_id()
 
+    @classmethod
+    def find(cls, location: str, job: str) -> WorkDirectory | None:
+        """That of a job that has run before; nothing is made."""
+        storage = open_storage(f"{location.rstrip('/')}/{job}")
+        try:
+            storage.read("job")
+        except FileMissing:
+            return None
+        return cls(location, job)
+
     def _take_job_id(self) -> str:
         with suppress(FileMissing):
             return str(json.loads(self._storage.read("job"))["id"])
@@ -114,6 +124,11 @@ class WorkDirectory:
         for old in given:
             self._storage.delete(f"ids/{old}")
         return number
+
+    def given_at(self, checkpoint: int) -> float | None:
+        """When an id was taken, if that is still on record."""
+        found = (i for i in self._storage.list("ids") if i.path == f"ids/{checkpoint}")
+        return next((info.modified for info in found), None)
 
     def given_ids(self) -> list[int]:
         """The ids on record; all but the newest may be gone."""

@@ -65,11 +65,12 @@ class Distributed:
         finally:
             self._sink.close()
 
-    def commit(self, epoch: Epoch, handle: Handle) -> None:  # noqa: ARG002
+    def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Commit each part."""
         try:
             for part in handle["parts"]:
-                self._sink.commit(part)
+                with step("part", epoch.sink):
+                    self._sink.commit(part)
         finally:
             self._sink.close()
 
@@ -132,12 +133,12 @@ class _Writing:
                     continue
                 refuse_null_keys(rows, self.key, self.uid)
                 if handle is None:
-                    with step("begin"):
+                    with step("begin", self.uid):
                         handle = self.sink.begin(self._part())
-                with step("invoke"):
+                with step("invoke", self.uid):
                     self.sink.invoke(handle, rows)
             if handle is not None:
-                with step("prepare"):
+                with step("prepare", self.uid):
                     self.sink.pre_commit(handle)
         except BaseException:
             if handle is not None:

@@ -75,6 +75,8 @@ class WriteAhead:
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Write everything, in one task."""
+        if not epoch.files:
+            return
         key = list(self._sink.key)
         rows = newest_by_key(epoch, key, 1) if key else epoch.rows().coalesce(1)
         marker = Marker(handle["job_id"], epoch.sink, handle["checkpoint"])
@@ -106,7 +108,7 @@ class _Writing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            with step("write"):
+            with step("write", self.marker.sink):
                 self.sink.write(self.marker, self._checked(batches))
         finally:
             self.sink.close()

@@ -43,7 +43,16 @@ def build(spec: JobSpec, out: Path) -> hf.Job:
         job.region(region.uid, reads=region.reads, output_mode=mode)(function_of(region))
     for region in spec.with_sink:
         job.sink(f"sink-{region.uid}", region.uid, hf.sinks.files(out / "sinks" / region.uid))
+        for kind, place in spec.stores.items():
+            job.sink(f"{kind}-{region.uid}", region.uid, database(kind, place, region))
     return job
+
+
+def database(kind: str, place: str, region: RegionSpec) -> Any:
+    """Counts replace older counts; other rows are appended."""
+    key = "key" if region.kind == "count" else None
+    make = {"postgres": hf.sinks.postgres, "mysql": hf.sinks.mysql, "sqlite": hf.sinks.sqlite}
+    return make[kind](place, f"rows_{region.uid}", key=key, create=True)
 
 
 def function_of(region: RegionSpec) -> Any:
@@ -73,6 +82,8 @@ def function_of(region: RegionSpec) -> Any:
 def main() -> None:
     spec_file, out, *rest = sys.argv[1:]
     spec = from_dict(json.loads(Path(spec_file).read_text()))
+    # A step in an executor's Python takes this process and its JVM along.
+    os.environ["HOLDFAST_CRASH_GROUP"] = str(os.getpgid(0))
     settings = dict(word.split("=", 1) for word in rest)
     outcome = build(spec, Path(out)).run(**settings)
     print(json.dumps({"state": outcome.state, "checkpoint": outcome.checkpoint}))

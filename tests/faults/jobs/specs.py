@@ -37,6 +37,8 @@ class JobSpec:
     sources: tuple[SourceSpec, ...]
     regions: tuple[RegionSpec, ...]
     settings: dict[str, Any] = field(default_factory=dict)
+    stores: dict[str, str] = field(default_factory=dict)
+    """Databases that get everything that the files get, by kind, and where they are."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,6 +59,7 @@ def from_dict(item: dict[str, Any]) -> JobSpec:
         tuple(SourceSpec(**s) for s in item["sources"]),
         tuple(RegionSpec(**{**r, "reads": tuple(r["reads"])}) for r in item["regions"]),
         item["settings"],
+        item["stores"],
     )
 
 

@@ -1,0 +1,247 @@
+"""A job that does not run: which transactions it has left, and settling them by hand.
+
+Looking changes nothing. Who settles holds the job's claim, so that nobody starts it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
+from holdfast.checkpoints.store import read_checkpoint, read_completed
+from holdfast.errors import EnvironmentProblem, FileMissing, UsageError
+from holdfast.protocol.graph import Graph, SinkUse
+from holdfast.runtime.attempts import base_of
+from holdfast.runtime.channels import decode_segment
+from holdfast.runtime.epochs import owned_transactions
+from holdfast.runtime.history import History
+from holdfast.runtime.running import checkpoint_directory
+from holdfast.runtime.transactions import (
+    Listing,
+    Outcome,
+    Owner,
+    PendingTransaction,
+    Settled,
+    fate_of_owned,
+    fate_of_unowned,
+    why_not_abort,
+    why_not_commit,
+)
+from holdfast.runtime.work import Attempt, WorkDirectory
+from holdfast.settings import Settings
+from holdfast.sinks import Epoch, EpochSegment, EpochSink
+from holdfast.storage import open_storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+StartSpark = Callable[[], "SparkSession"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedJob:
+    """What a job has left."""
+
+    graph: Graph
+    work: WorkDirectory
+    history: History
+    attempt: Attempt | None
+    base: CheckpointMetadata | None
+    """The checkpoint that the next start goes on from, as far as sinks are concerned."""
+    restores: bool
+    """The next start builds a new attempt from it; what the old one has staged is none of its."""
+
+    @property
+    def ended(self) -> str | None:
+        """``FINISHED`` or ``CANCELED``, if it is over for good."""
+        return self.attempt.ended if self.attempt is not None else None
+
+    @property
+    def sinks(self) -> list[str]:
+        """Sinks with transactions: the job's, and those that it had."""
+        had = owned_transactions(self.base)
+        return list(dict.fromkeys([*(use.uid for use in _epoch_sinks(self.graph)), *had]))
+
+    def pending(self) -> Listing:
+        """Everything that is pending, by sink and checkpoint."""
+        found: list[PendingTransaction] = []
+        unreachable: dict[str, str] = {}
+        for use in _epoch_sinks(self.graph):
+            try:
+                found += sorted(self._of_sink(use), key=lambda each: each.checkpoint)
+            except Exception as error:  # whatever a store's client raises
+                unreachable[use.uid] = str(error) or repr(error)
+        return Listing([*found, *self._without_sink()], unreachable)
+
+    def _of_sink(self, use: SinkUse) -> Iterator[PendingTransaction]:
+        sink: EpochSink = use.sink
+        held = {h["checkpoint"]: h for h in sink.pending(self.work.job_id, use.uid)}
+        owned = {t.checkpoint: t for t in owned_transactions(self.base).get(use.uid, [])}
+        for number, transaction in owned.items():
+            if self._is_open(use, transaction, number in held):
+                fate = fate_of_owned(number, self.ended, sink.keeps_rows)
+                yield self._described(use, number, Owner.COMPLETED, fate, transaction.handle)
+        for number, handle in held.items():
+            if number not in owned:
+                fate = fate_of_unowned(self.ended)
+                yield self._described(use, number, Owner.NOBODY, fate, handle)
+
+    def _is_open(self, use: SinkUse, transaction: Transaction, is_held: bool) -> bool:
+        """Whether an owned transaction may still have to be committed."""
+        if use.sink.keeps_rows:
+            # Segments are deleted when their rows are in the store.
+            in_question = self.restores or self._segments(use, transaction) is not None
+            return self.ended != "FINISHED" and in_question
+        if self.base is not None and self.base.job_id != self.work.job_id:
+            held = use.sink.pending(self.base.job_id, use.uid)
+            return any(handle["checkpoint"] == transaction.checkpoint for handle in held)
+        return is_held
+
+    def _described(
+        self, use: SinkUse, number: int, owner: Owner, fate: str, handle: Any
+    ) -> PendingTransaction:
+        return PendingTransaction(
+            use.uid,
+            number,
+            owner,
+            fate,
+            use.sink.describe(handle),
+            self._since(number),
+            handle=handle,
+            keeps_rows=use.sink.keeps_rows,
+        )
+
+    def _since(self, checkpoint: int) -> float | None:
+        """When the checkpoint was triggered; one that was interrupted has no statistics."""
+        if self.base is not None and self.base.id == checkpoint:
+            return self.base.triggered
+        figures = self.history.get(checkpoint)
+        return figures.triggered if figures is not None else self.work.given_at(checkpoint)
+
+    def _without_sink(self) -> Iterator[PendingTransaction]:
+        known = {use.uid for use in _epoch_sinks(self.graph)}
+        for uid, owned in owned_transactions(self.base).items():
+            for each in owned if uid not in known else ():
+                fate = (
+                    f"checkpoint {each.checkpoint}, completed; but the job has no sink {uid!r} any "
+                    "more: if it is pending still, the next start forgets it"
+                )
+                since, handle = self._since(each.checkpoint), each.handle
+                yield PendingTransaction(
+                    uid, each.checkpoint, Owner.COMPLETED, fate, (), since, handle=handle,
+                    has_sink=False,
+                )  # fmt: skip
+
+    def _segments(self, use: SinkUse, transaction: Transaction) -> list[EpochSegment] | None:
+        """The staged rows of a transaction; ``None`` if they are not there."""
+        if self.attempt is None or self.restores:
+            return None
+        storage = open_storage(self.attempt.storage.locate(f"channels/{use.region}"))
+        found = []
+        for batch in range(transaction.first, transaction.end):
+            try:
+                segment = decode_segment(batch, storage.read(f"log/{batch}"))
+            except FileMissing:
+                return None
+            folder = storage.locate(f"segments/{segment.folder}")
+            files = tuple(f"{folder}/{name}" for name, _ in segment.files)
+            found.append(EpochSegment(batch, files, segment.size))
+        return found
+
+    # Settling, with the claim
+
+    def commit(
+        self, chosen: Sequence[PendingTransaction], force: bool, spark: StartSpark
+    ) -> Iterator[Settled]:
+        """Commit what may be, one after the other."""
+        for each in chosen:
+            if reason := why_not_commit(each, force):
+                yield Settled(each.sink, each.checkpoint, Outcome.REFUSED, reason)
+            else:
+                yield _tried(each, Outcome.COMMITTED, lambda t: self._commit(t, spark))
+
+    def abort(self, chosen: Sequence[PendingTransaction], force: bool) -> Iterator[Settled]:
+        """Abort what may be, one after the other."""
+        for each in chosen:
+            if reason := why_not_abort(each, force):
+                yield Settled(each.sink, each.checkpoint, Outcome.REFUSED, reason)
+            else:
+                yield _tried(each, Outcome.ABORTED, self._abort)
+
+    def _commit(self, pending: PendingTransaction, spark: StartSpark) -> None:
+        use = self.graph.sinks[pending.sink]
+        sink: EpochSink = use.sink
+        sink.recover_and_commit(self._epoch(use, pending, spark), pending.handle)
+        for left in sink.pending(self.work.job_id, use.uid):
+            # Parts of tasks that ran twice. The next start would abort them too.
+            if left["checkpoint"] == pending.checkpoint:
+                sink.abort(left)
+
+    def _abort(self, pending: PendingTransaction) -> None:
+        self.graph.sinks[pending.sink].sink.abort(pending.handle)
+
+    def _epoch(self, use: SinkUse, pending: PendingTransaction, spark: StartSpark) -> Epoch:
+        attempt = self.attempt.number if self.attempt is not None else 0
+        if not pending.keeps_rows:
+            nothing: Any = None  # who needs no rows needs no Spark
+            return Epoch(
+                self.work.job_id, attempt, use.uid, pending.checkpoint, (), nothing, nothing
+            )
+        (owned,) = [
+            t for t in owned_transactions(self.base)[use.uid] if t.checkpoint == pending.checkpoint
+        ]
+        segments = self._segments(use, owned)
+        if segments is None:
+            raise UsageError(
+                "the rows are in the checkpoint only", hint="Start the job from it: it writes them."
+            )
+        session, schema = spark(), self._schema(use.region)
+        return Epoch(
+            self.work.job_id, attempt, use.uid, pending.checkpoint, segments, session, schema
+        )
+
+    def _schema(self, region: str) -> StructType:
+        from pyspark.sql.types import StructType
+
+        snapshot = self.base.region(region) if self.base is not None else None
+        if snapshot is None:
+            raise EnvironmentProblem("the checkpoint has nothing of the region", region=region)
+        return StructType.fromJson(dict(snapshot.schema))
+
+
+def _epoch_sinks(graph: Graph) -> list[SinkUse]:
+    return [use for use in graph.sinks.values() if isinstance(use.sink, EpochSink)]
+
+
+def _tried(
+    pending: PendingTransaction, outcome: Outcome, settle: Callable[[PendingTransaction], None]
+) -> Settled:
+    try:
+        settle(pending)
+    except Exception as error:  # whatever a store's client raises
+        return Settled(pending.sink, pending.checkpoint, Outcome.FAILED, str(error) or repr(error))
+    return Settled(pending.sink, pending.checkpoint, outcome)
+
+
+def find_stopped(graph: Graph, settings: Settings) -> StoppedJob | None:
+    """What a job has left; ``None`` if it has never run."""
+    work = WorkDirectory.find(settings.work_dir, graph.name)
+    if work is None:
+        return None
+    attempt = work.current()
+    history = History(f"{settings.history_dir.rstrip('/')}/{work.job_id}")
+    base, restores = _base(work, attempt, settings), settings.restore_path is not None
+    return StoppedJob(graph, work, history, attempt, base, restores)
+
+
+def _base(
+    work: WorkDirectory, attempt: Attempt | None, settings: Settings
+) -> CheckpointMetadata | None:
+    if settings.restore_path is not None:
+        return read_checkpoint(settings.restore_path)[0]
+    if attempt is None:
+        return None
+    return base_of(attempt, read_completed(checkpoint_directory(settings, work)))
