@@ -1,7 +1,7 @@
 """The same kills for a hand-written ``foreachBatch`` append and for a job: rows lost and repeated.
 
-``python -m bench.contrast plain|job DIR`` runs one of the two; ``measure`` kills both again and again,
-each time as soon as new rows can be seen, and counts.
+``python -m bench.contrast plain|job DIR`` runs one of the two; ``measure`` kills both again and
+again, each time as soon as new rows can be seen, and counts.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.running import RunningJob
     from holdfast.server.claims import Claim
     from holdfast.server.processes import Process
+    from holdfast.server.registry import Runner
 
 CONFIG_VARIABLE = "HOLDFAST_CONFIG"
 CONFIG_FILE = "holdfast.toml"
@@ -67,11 +68,11 @@ def launch(
     """
     _refuse_while_loading(job)
     graph, settings = prepare(job, arguments, file)
-    if _needs_spark(settings.work_dir):
-        _session(job, settings)
-    with _claimed(graph.name, settings) as claim:
-        spark = _session(job, settings)
-        claim.spark_started(_jvm())
+    if needs_spark(settings.work_dir):
+        session(job, settings)
+    with claimed(graph.name, settings) as claim:
+        spark = session(job, settings)
+        claim.spark_started(jvm())
         return _run(job, graph, settings, spark, fresh, claim, watch or _wait)
 
 
@@ -92,6 +93,12 @@ def prepare(job: Job, arguments: Mapping[str, str], file: Path | None) -> tuple[
         raise UsageError(message, hint=problems[-1].hint, **problems[0].ids)
     if graph is None or settings is None:
         raise problems[0]
+    if settings.every_batch and len(graph.regions) > 1:
+        raise UsageError(
+            "holdfast.checkpoint.every-batch is for jobs of one region",
+            hint="Set execution.checkpointing.interval instead.",
+            job=graph.name,
+        )
     return graph, settings
 
 
@@ -121,7 +128,8 @@ def spark_settings(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def _claimed(name: str, settings: Settings) -> Iterator[Claim]:
+def claimed(name: str, settings: Settings) -> Iterator[Claim]:
+    """While this lasts, no other process runs the job."""
     from holdfast.runtime.work import WorkDirectory
     from holdfast.server.claims import claim
     from holdfast.server.processes import own_process
@@ -131,8 +139,20 @@ def _claimed(name: str, settings: Settings) -> Iterator[Claim]:
     local = _local_path(work.location)
     where = str(local.absolute()) if local is not None else work.location
     runner = Runner(work.job_id, name, where, time.time(), own_process())
-    with claim(runner, local, Registry(), own_jvm=_jvm()) as claimed:
-        yield claimed
+    with claim(runner, local, Registry(), own_jvm=jvm()) as held:
+        yield held
+
+
+def runner_of(name: str, settings: Settings) -> Runner | None:
+    """The live process that has claimed the job, if there is one."""
+    from holdfast.runtime.work import WorkDirectory
+    from holdfast.server.claims import holder
+    from holdfast.server.registry import Registry
+
+    work = WorkDirectory.find(settings.work_dir, name)
+    if work is None:
+        return None
+    return holder(work.job_id, _local_path(work.location), Registry())
 
 
 def _local_path(location: str) -> Path | None:
@@ -144,20 +164,22 @@ def _local_path(location: str) -> Path | None:
     return Path(location.partition(":")[2]) if scheme == "file" else None
 
 
-def _needs_spark(location: str) -> bool:
+def needs_spark(location: str) -> bool:
     """Whether the location can be read only once the job's own Spark runs, as HDFS is."""
     from holdfast.storage import is_object_store
 
     return _local_path(location) is None and not is_object_store(location)
 
 
-def _session(job: Job, settings: Settings) -> SparkSession:
+def session(job: Job, settings: Settings) -> SparkSession:
+    """Spark with the job's settings; started if it does not run."""
     from holdfast.spark.job_session import job_session
 
     return job_session(job.name, settings.master, spark_settings(settings), settings.spark)
 
 
-def _jvm() -> Process | None:
+def jvm() -> Process | None:
+    """Spark's JVM, if this process has one."""
     from holdfast.server.processes import process
     from holdfast.spark.jvm_process import jvm_pid
 

@@ -25,6 +25,7 @@ STEPS = (
     "begin",
     "invoke",
     "prepare",
+    "unstaged",
     "copy",
     "acknowledge",
     "metadata",

@@ -256,3 +256,116 @@ def test_plain_sinks_get_every_batch_at_once_and_no_segment_is_written_for_them(
     assert "batch 0" in said
     assert "batch 1" in said
     assert "|key|count|" in said
+
+
+# Every batch its own checkpoint
+
+
+class Shelf(hf.sinks.TwoPhaseCommitSink):
+    """Transactions are files in a folder: ``open/``, ``prepared/``, ``done/``."""
+
+    key = ("n",)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("open", "prepared", "done"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+
+    def begin(self, part: hf.sinks.Part) -> Mapping[str, Any]:
+        return {"checkpoint": part.checkpoint, "name": part.name}
+
+    def invoke(self, handle: Mapping[str, Any], rows: Any) -> None:
+        with (self.folder / "open" / handle["name"]).open("a") as file:
+            file.writelines(f"{n}\n" for n in rows.column("n").to_pylist())
+
+    def pre_commit(self, handle: Mapping[str, Any]) -> None:
+        (self.folder / "open" / handle["name"]).rename(self.folder / "prepared" / handle["name"])
+
+    def commit(self, handle: Mapping[str, Any]) -> None:
+        if (self.folder / "down").exists():
+            raise ConnectionError("the store is away")
+        if (found := self.folder / "prepared" / handle["name"]).exists():
+            found.rename(self.folder / "done" / handle["name"])
+
+    def abort(self, handle: Mapping[str, Any]) -> None:
+        for name in ("open", "prepared"):
+            (self.folder / name / handle["name"]).unlink(missing_ok=True)
+
+    def pending(self, job_id: str, sink: str) -> list[Mapping[str, Any]]:
+        names = [f.name for state in ("open", "prepared") for f in (self.folder / state).iterdir()]
+        numbers = {name: hf.sinks.checkpoint_of(name, job_id, sink) for name in names}
+        return [{"checkpoint": n, "name": name} for name, n in numbers.items() if n is not None]
+
+    def rows(self) -> list[int]:
+        return sorted(int(n) for f in (self.folder / "done").iterdir() for n in f.open())
+
+    def prepared(self) -> int:
+        return len(list((self.folder / "prepared").iterdir()))
+
+
+EVERY_BATCH = {"holdfast.checkpoint.every-batch": "true"}
+
+
+def test_when_every_batch_is_a_checkpoint_rows_are_not_staged_and_come_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, shelf = Tap(), Shelf(tmp_path / "shelf")
+    with running(passing(tap, shelf), tmp_path, **EVERY_BATCH) as live:
+        tap.give(5, times=3)
+        live.until(lambda: shelf.rows() == list(range(15)))
+        assert not list((tmp_path / "work").rglob("*.parquet"))
+        (shelf.folder / "down").touch()
+        tap.give(5, times=2)
+        live.until(lambda: live.committed("left") == 3 and shelf.prepared() > 0)
+        live.until(lambda: live.running.commits.figures[0].failures >= 1)
+        assert live.committed("left") == 3
+    assert shelf.rows() == list(range(15))
+    (shelf.folder / "down").unlink()
+    with running(passing(tap, shelf), tmp_path, **EVERY_BATCH) as live:
+        live.until(lambda: shelf.rows() == list(range(25)))
+        assert shelf.prepared() == 0
+
+
+def test_a_batch_that_was_not_staged_and_that_no_checkpoint_has_survives_a_restart_either_way(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, shelf = Tap(), Shelf(tmp_path / "shelf")
+    unwilling = {**EVERY_BATCH, "tolerable": 1000}
+    job = passing(tap, shelf)
+    refuse = job.on_snapshot(Reluctant())
+    with running(job, tmp_path, **unwilling) as live:
+        refuse.reluctant = True
+        tap.give(5)
+        live.until(lambda: live.committed("left") == 0 and shelf.prepared() > 0)
+    assert shelf.rows() == []
+    with running(passing(tap, shelf), tmp_path) as live:  # staged from now on
+        live.until(lambda: shelf.rows() == list(range(5)))
+        tap.give(5)
+        live.settle()
+        live.checkpoint()
+        assert shelf.rows() == list(range(10))
+    with running(passing(tap, shelf), tmp_path, **EVERY_BATCH) as live:
+        tap.give(5)
+        live.until(lambda: shelf.rows() == list(range(15)))
+        last = Path(live.running.attempt.region("left"))
+    # Spark forgets that it has committed the last batch, which a checkpoint covers.
+    newest = max(int(f.name) for f in (last / "commits").iterdir() if f.name.isdigit())
+    for name in (str(newest), f".{newest}.crc"):
+        (last / "commits" / name).unlink(missing_ok=True)
+    with running(passing(tap, shelf), tmp_path, **EVERY_BATCH) as live:
+        tap.give(5)
+        live.until(lambda: shelf.rows() == list(range(20)))
+        assert shelf.prepared() == 0
+
+
+class Reluctant:
+    """A snapshot hook that fails checkpoints as long as it is told to."""
+
+    __name__ = "reluctant"
+
+    def __init__(self) -> None:
+        self.reluctant = False
+
+    def __call__(self, checkpoint: int) -> None:
+        if self.reluctant:
+            raise RuntimeError("not now")

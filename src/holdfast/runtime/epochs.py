@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,12 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.graph import SinkUse
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.gates import Gates
+from holdfast.runtime.unstaged import Unstaged
 from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
 from holdfast.steps import step
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -45,6 +46,10 @@ class SinkEpochs:
     completes it is committed; when that fails it is aborted and its rows go into the next one. A
     checkpoint that comes before either has happened waits. So two transactions that are open at
     the same time, and might want the same row of a table, do not exist.
+
+    When every batch is its own checkpoint, rows need not be staged: ``write`` pre-commits a batch
+    while it runs, and the checkpoint that follows takes it over. If that fails it waits for the
+    next, because its rows are nowhere else.
     """
 
     def __init__(
@@ -61,6 +66,10 @@ class SinkEpochs:
         self._next = 0
         """The first segment that is in no committed or open transaction."""
         self._open: Transaction | None = None
+        self._prepared: Transaction | None = None
+        """Of a batch that was not staged: pre-committed, and no checkpoint has taken it yet."""
+        self._unstaged = Unstaged(channel.storage)
+        self._newest_unstaged = -1
         self._promised = 0
         """The newest checkpoint that has completed."""
         self._failed: set[int] = set()
@@ -73,18 +82,63 @@ class SinkEpochs:
         self._schema = schema
         self._sink.check(spark, schema)
 
-    def recover(self, owned: Sequence[Transaction], position: int) -> None:
+    def recover(self, owned: Sequence[Transaction], position: int, committed: int) -> None:
         """After a restart: commit what a completed checkpoint owns, abort everything else.
 
-        ``position`` is where the rows begin that no completed checkpoint covers.
+        ``position`` is where the rows begin that no completed checkpoint covers, ``committed`` the
+        region's last batch. If that was not staged, its transaction is all there is of its rows.
         """
         with step("recover", self.uid):
             for transaction in owned:
                 self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
+            kept = self._unstaged.recover(position - 1, committed)
             for handle in self._sink.pending(self._job_id, self.uid):
-                self._abort(handle)
+                if kept is None or handle["checkpoint"] != kept[1]["checkpoint"]:
+                    self._abort(handle)
         self._next = position
-        self._gates.sink_done(self.region, self.uid, position)
+        if kept is not None:
+            self._keep(*kept)
+        self._gates.sink_done(self.region, self.uid, self._next)
+
+    # In the query's thread, when every batch is its own checkpoint
+
+    def write(self, batch: int, rows: DataFrame) -> None:
+        """Pre-commit the rows of a batch without staging them. The next checkpoint owns them."""
+        self._wait(lambda: self._is_free() and self._open is None and self._next >= batch)
+        if batch < self._next:
+            # A checkpoint covers it already; only the query's own state has to follow.
+            rows.write.format("noop").mode("append").save()
+            return
+        number = max(self._promised, *self._failed, 0) + 1
+        planned = Transaction(self.uid, number, batch, batch + 1, {})
+        with step("precommit", self.uid):
+            handle = self._sink.pre_commit(replace(self._epoch(planned), batch=rows))
+        with step("unstaged", self.uid):
+            self._unstaged.record(batch, handle)
+        self._keep(batch, handle)
+
+    def _keep(self, batch: int, handle: Handle) -> None:
+        number = handle["checkpoint"]
+        with self._changed:
+            self._prepared = Transaction(self.uid, number, batch, batch + 1, handle)
+            self._newest_unstaged = batch
+            self._next = batch + 1
+
+    @property
+    def waits_for_checkpoint(self) -> bool:
+        """Whether a batch that was not staged is in no checkpoint yet."""
+        return self._prepared is not None
+
+    def wait_for_unstaged(self) -> None:
+        """Before a batch is staged: what was not staged must be committed."""
+        self._wait(self._is_free)
+
+    def _is_free(self) -> bool:
+        """Whether no batch that was not staged is open."""
+        return self._prepared is None and not (self._open and self._is_unstaged(self._open))
+
+    def _is_unstaged(self, transaction: Transaction) -> bool:
+        return transaction.first == self._newest_unstaged
 
     # In the thread of the region's snapshots
 
@@ -93,8 +147,10 @@ class SinkEpochs:
 
         Called in the order of checkpoints. If it fails, the rows go into the next transaction.
         """
-        self._wait_until_settled()
+        self._wait(self._is_settled)
         self.abort_failed()
+        if self._prepared is not None and self._prepared.first <= cut:
+            self._take_prepared(checkpoint)
         if self._next > cut:
             return
         planned = Transaction(self.uid, checkpoint, self._next, cut + 1, {})
@@ -105,9 +161,15 @@ class SinkEpochs:
             self._next = cut + 1
             self._failed = {failed for failed in self._failed if failed >= checkpoint}
 
-    def _wait_until_settled(self) -> None:
+    def _take_prepared(self, checkpoint: int) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._is_settled())
+            assert self._prepared is not None
+            self._open = replace(self._prepared, checkpoint=checkpoint)
+            self._prepared = None
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or condition())
             if self._stopping:
                 raise EpochsStopped("the job is being stopped", sink=self.uid)
 
@@ -120,11 +182,16 @@ class SinkEpochs:
     def abort_failed(self) -> None:
         """Abort the transaction of a failed checkpoint; its rows wait for the next one."""
         transaction = self._open
-        if transaction is not None and self._has_failed(transaction):
-            self._abort(transaction.handle)
+        if transaction is None or not self._has_failed(transaction):
+            return
+        if self._is_unstaged(transaction):
             with self._changed:
-                self._open = None
-                self._next = transaction.first
+                self._prepared, self._open = transaction, None
+            return
+        self._abort(transaction.handle)
+        with self._changed:
+            self._open = None
+            self._next = transaction.first
 
     def kept_segments(self, checkpoint: int) -> range:
         """The segments that must be part of a checkpoint because its commit needs them."""
@@ -144,11 +211,12 @@ class SinkEpochs:
     def look(self) -> OpenTransaction | None:
         """What is open, for people to see."""
         with self._changed:
-            found = self._open
+            found = self._open or self._prepared
             if found is None:
                 return None
-            is_promised = found.checkpoint <= self._promised
-            has_failed = self._has_failed(found)
+            is_open = found is self._open
+            is_promised = is_open and found.checkpoint <= self._promised
+            has_failed = is_open and self._has_failed(found) and not self._is_unstaged(found)
         return OpenTransaction(found, is_promised, has_failed, self._sink.describe(found.handle))
 
     def promise(self, checkpoint: int) -> None:
@@ -168,6 +236,8 @@ class SinkEpochs:
             with step("commit", self.uid):
                 self._sink.commit(self._epoch(transaction), transaction.handle)
             self._gates.sink_done(self.region, self.uid, transaction.end)
+            if self._is_unstaged(transaction):
+                self._unstaged.forget(transaction.first)
             with self._changed:
                 self._open = None
                 self._changed.notify_all()
@@ -183,10 +253,9 @@ class SinkEpochs:
 
         What one has promised and could not be committed stays, for a restore from it.
         """
-        transaction = self._open
-        if transaction is not None and transaction.checkpoint > self._promised:
-            self._abort(transaction.handle)
-            self._open = None
+        for transaction in (self._open, self._prepared):
+            if transaction is not None and transaction.checkpoint > self._promised:
+                self._abort(transaction.handle)
 
     def _abort(self, handle: Handle) -> None:
         with step("abort", self.uid):

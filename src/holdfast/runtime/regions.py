@@ -14,6 +14,7 @@ from holdfast.errors import UsageError
 from holdfast.protocol.graph import Region, SinkUse, Source
 from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.channels import Channel
+from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
 from holdfast.sinks import PlainSink
@@ -65,6 +66,9 @@ class RunningRegion:
         self._gates = gates
         self._channel = channel
         self._plain = [use.sink for use in sinks if isinstance(use.sink, PlainSink)]
+        self.epochs: list[SinkEpochs] = []
+        self.unstaged = False
+        """Rows go to its one sink at once."""
         self._settings = settings
         self._bounded: dict[str, Any] = {}
         self._stoppable: list[Any] = []
@@ -181,6 +185,11 @@ class RunningRegion:
         if self._channel is None:
             self._to_plain_sinks(rows, batch)
             return
+        if self.unstaged:
+            self.epochs[0].write(batch, rows)
+            return
+        for sink in self.epochs:
+            sink.wait_for_unstaged()
         capacity = self._settings.channel_capacity
         self.figures.backpressured += self._gates.wait_for_room(self.uid, capacity)
         folder = self._channel.new_folder(batch)

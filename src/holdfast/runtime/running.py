@@ -29,7 +29,7 @@ from holdfast.runtime.snapshots import Snapshots
 from holdfast.runtime.transactions import Listing, of_running
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import Retention, Settings, StorageKind
-from holdfast.sinks import EpochSink
+from holdfast.sinks import Distributed, EpochSink
 from holdfast.spark.jvm_process import spark_is_there
 from holdfast.spark.progress import BatchListener
 from holdfast.steps import step
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
+_PAUSE = 1.0
 MEMORY_LIMIT = 5 << 20
 """What storage ``jobmanager`` keeps of one snapshot."""
 
@@ -77,6 +78,11 @@ def checkpoint_directory(settings: Settings, work: WorkDirectory) -> str:
     return f"{chosen.rstrip('/')}/{work.job_id}"
 
 
+def history_directory(settings: Settings, work: WorkDirectory) -> str:
+    """Where the statistics of the job's checkpoints are."""
+    return f"{settings.history_dir.rstrip('/')}/{work.job_id}"
+
+
 class RunningJob:
     """One run of a job, in one process."""
 
@@ -107,7 +113,7 @@ class RunningJob:
     def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
         settings, graph = self.settings, self.graph
         self.store = CheckpointStore(checkpoint_directory(settings, self.work))
-        self.history = History(f"{settings.history_dir.rstrip('/')}/{self.job_id}")
+        self.history = History(history_directory(settings, self.work))
         self.attempt = choose_attempt(self.work, graph, settings.restore_path, fresh)
         self._assemble(hooks)
 
@@ -141,6 +147,10 @@ class RunningJob:
             for use in self.graph.sinks.values()
             if isinstance(use.sink, EpochSink)
         ]
+        for sink in self.sinks:
+            self.regions[sink.region].epochs.append(sink)
+        for region in self.regions.values():
+            region.unstaged = self._needs_no_staging(region)
         self.commits = Commits(self.sinks)
         self._snapshots = Snapshots(
             self.attempt, self.regions, self.channels, self.sinks, self._keeping(), self.spark
@@ -175,6 +185,12 @@ class RunningJob:
     def _has_channel(self, uid: str) -> bool:
         staged = any(isinstance(u.sink, EpochSink) for u in self.graph.sinks_of(uid))
         return uid in self.graph.channels or staged
+
+    def _needs_no_staging(self, region: RunningRegion) -> bool:
+        """Every batch is its own checkpoint, and its one sink is all that wants the rows."""
+        sinks = self.graph.sinks_of(region.uid)
+        only = len(sinks) == 1 and isinstance(sinks[0].sink, Distributed)
+        return self.settings.every_batch and only and region.uid not in self.graph.channels
 
     def _channel(self, uid: str) -> Channel:
         location = self.attempt.storage.locate(f"channels/{uid}")
@@ -223,6 +239,8 @@ class RunningJob:
                 call(*values)
         self.commits.start()
         self.coordinator.start()
+        if self.settings.every_batch or any(sink.waits_for_checkpoint for sink in self.sinks):
+            self._checkpoint_batch()
         self._look_for_ends()
 
     def _recover_sinks(self) -> None:
@@ -231,7 +249,8 @@ class RunningJob:
         for sink in self.sinks:
             snapshot = base.region(sink.region) if base is not None else None
             position = snapshot.cut + 1 if snapshot is not None else NOTHING + 1
-            sink.recover(owned.get(sink.uid, []), position)
+            committed = self.gates.last_batch(sink.region)
+            sink.recover(owned.get(sink.uid, []), position, committed)
 
     def _region_of(self, run: str, *event: Any) -> RunningRegion | None:
         """The region of a run; an event may come before ``start`` has returned its id."""
@@ -248,10 +267,23 @@ class RunningJob:
         try:
             self.gates.committed(region.uid, batch, region.batch_committed(batch, report))
             self._snapshots.delete_segments(self.gates.take_unneeded())
+            if self.settings.every_batch:
+                self._checkpoint_batch()
             self._look_for_ends()
         except Exception as error:
             _log.exception("batch %s of region %s", batch, region.uid)
             self.fail(RegionFailed(f"batch {batch} was not taken note of: {error!r}"))
+
+    def _checkpoint_batch(self) -> None:
+        """Every batch is its own checkpoint; if that fails, the rows wait for another one."""
+
+        def look(future: Future[int]) -> None:
+            if future.exception() is not None and self.state is State.RUNNING:
+                again = threading.Timer(_PAUSE, self._checkpoint_batch)
+                again.daemon = True
+                again.start()
+
+        self.coordinator.request(Cause.PERIODIC).add_done_callback(look)
 
     def _on_end(self, run: str, error: str | None) -> None:
         region = self._region_of(run, self._on_end, run, error)

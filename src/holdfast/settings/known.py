@@ -14,7 +14,8 @@ from holdfast.settings.rocksdb import ROCKSDB_OPTIONS
 ENVIRONMENT_PREFIX = "HOLDFAST_"
 # Read elsewhere, and no settings of a job.
 RESERVED_VARIABLES = frozenset(
-    f"{ENVIRONMENT_PREFIX}{name}" for name in ("HOME", "CONFIG", "CRASH_AT", "TOKEN", "DEBUG")
+    f"{ENVIRONMENT_PREFIX}{name}"
+    for name in ("HOME", "CONFIG", "CRASH_AT", "CRASH_GROUP", "TOKEN", "DEBUG")
 )
 
 OPTIONS: tuple[Option[Any], ...] = (*JOB_OPTIONS, *ROCKSDB_OPTIONS)

@@ -85,6 +85,7 @@ class Settings:
     state_spark: Mapping[str, str]
     parallelism: int | None
     trigger: Trigger
+    every_batch: bool
     master: str | None
     work_dir: str
     history_dir: str

@@ -240,6 +240,13 @@ TRIGGER = Option(
     "that is there at the start.",
     default="asap",
 )
+EVERY_BATCH = Option(
+    "holdfast.checkpoint.every-batch",
+    BOOLEAN,
+    "Take a checkpoint after every micro-batch, in a job of one region. If its only sink is a "
+    "database with transactions, rows are then written without being staged first.",
+    default="false",
+)
 MASTER = Option(
     "holdfast.spark.master",
     TEXT,
@@ -297,6 +304,7 @@ JOB_OPTIONS: tuple[Option[Any], ...] = (
     REST_ADDRESS,
     REST_PORT,
     TRIGGER,
+    EVERY_BATCH,
     MASTER,
     WORK_DIR,
     HISTORY_DIR,

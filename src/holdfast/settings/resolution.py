@@ -65,6 +65,7 @@ def _settings(values: Values, state_spark: Mapping[str, str]) -> Settings:
         state_spark=state_spark,
         parallelism=values.find(o.PARALLELISM),
         trigger=values.get(o.TRIGGER),
+        every_batch=values.get(o.EVERY_BATCH),
         master=values.find(o.MASTER),
         work_dir=values.get(o.WORK_DIR),
         history_dir=history_dir,

@@ -18,6 +18,7 @@ from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink, checkpoint_of
 from holdfast.sinks.write_ahead import Marker, WriteAhead, WriteAheadSink
 
 __all__ = [
+    "Distributed",
     "Epoch",
     "EpochSegment",
     "EpochSink",

@@ -41,7 +41,7 @@ class Distributed:
         self._abort_others(epoch, ())
         handles: list[Handle] = []
         try:
-            if epoch.files:
+            if epoch.batch is not None or epoch.files:
                 handles = self._write(epoch)
         finally:
             # Of tasks that failed, or that ran twice.
@@ -164,12 +164,7 @@ def newest_by_key(epoch: Epoch, key: Sequence[str], tasks: int) -> DataFrame:
     from pyspark.sql import functions as sf
 
     columns = epoch.schema.fieldNames()
-    folder = sf.regexp_extract("_metadata.file_path", r"/(\d+)-[^/]*/[^/]*$", 1)
-    order = {
-        "_hf_batch": folder.cast("long"),
-        "_hf_file": sf.col("_metadata.file_path"),
-        "_hf_row": sf.col("_metadata.row_index"),
-    }
+    order = _order_in_batch() if epoch.batch is not None else _order_in_files()
     rows = epoch.rows().select(*map(_column, columns), *(c.alias(n) for n, c in order.items()))
     keys = [_column(name) for name in key]
     newest = Window.partitionBy(*keys).orderBy(*(sf.col(name).desc() for name in order))
@@ -179,6 +174,23 @@ def newest_by_key(epoch: Epoch, key: Sequence[str], tasks: int) -> DataFrame:
         .where("_hf_rank = 1")
         .select(*map(_column, columns))
     )
+
+
+def _order_in_files() -> dict[str, Any]:
+    from pyspark.sql import functions as sf
+
+    folder = sf.regexp_extract("_metadata.file_path", r"/(\d+)-[^/]*/[^/]*$", 1)
+    return {
+        "_hf_batch": folder.cast("long"),
+        "_hf_file": sf.col("_metadata.file_path"),
+        "_hf_row": sf.col("_metadata.row_index"),
+    }
+
+
+def _order_in_batch() -> dict[str, Any]:
+    from pyspark.sql import functions as sf
+
+    return {"_hf_row": sf.monotonically_increasing_id()}
 
 
 def _column(name: str) -> Any:

@@ -37,6 +37,8 @@ class Epoch:
     segments: Sequence[EpochSegment]
     spark: SparkSession
     schema: StructType
+    batch: DataFrame | None = None
+    """The rows themselves, if the epoch is one batch and they were not staged."""
 
     @property
     def files(self) -> list[str]:
@@ -45,6 +47,8 @@ class Epoch:
 
     def rows(self) -> DataFrame:
         """The rows as a DataFrame, read on executors."""
+        if self.batch is not None:
+            return self.batch
         if not self.files:
             return self.spark.createDataFrame([], self.schema)
         return self.spark.read.schema(self.schema).parquet(*self.files)

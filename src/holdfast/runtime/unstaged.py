@@ -1,0 +1,55 @@
+"""Transactions of batches whose rows were not staged, until a checkpoint owns them.
+
+When every batch is its own checkpoint, the rows of a batch go to the sink at once. They are then
+nowhere else, so the handle must outlive the process, from before Spark records the batch as
+committed until a checkpoint has it. ``unstaged/<batch>`` holds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.storage import Storage
+
+_FOLDER = "unstaged"
+
+
+class Unstaged:
+    """The handles of one sink."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def record(self, batch: int, handle: Mapping[str, Any]) -> None:
+        """Before Spark commits the batch. One of an earlier try is replaced."""
+        self._storage.delete(self._path(batch))
+        self._storage.publish(self._path(batch), json.dumps(dict(handle)).encode())
+
+    def recover(self, covered: int, committed: int) -> tuple[int, Mapping[str, Any]] | None:
+        """The one that no checkpoint covers and whose batch Spark has committed; others go."""
+        found = None
+        for batch in self._batches():
+            if covered < batch <= committed:
+                found = batch, json.loads(self._storage.read(self._path(batch)))
+            else:
+                self._storage.delete(self._path(batch))
+        return found
+
+    def find(self, covered: int, committed: int) -> tuple[int, Mapping[str, Any]] | None:
+        """The same; nothing is changed."""
+        wanted = [batch for batch in self._batches() if covered < batch <= committed]
+        return (
+            (wanted[-1], json.loads(self._storage.read(self._path(wanted[-1])))) if wanted else None
+        )
+
+    def forget(self, batch: int) -> None:
+        """The transaction is committed."""
+        self._storage.delete(self._path(batch))
+
+    def _batches(self) -> list[int]:
+        return sorted(int(info.path.rpartition("/")[2]) for info in self._storage.list(_FOLDER))
+
+    def _path(self, batch: int) -> str:
+        return f"{_FOLDER}/{batch}"
