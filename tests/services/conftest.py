@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.services.mariadb_server import MariaDbServer, mariadb_server
+from tests.services.postgres_server import PostgresServer, postgres_server
 from tests.services.servers import S3Server, hdfs_server, s3_server
 
 
@@ -26,3 +28,17 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URI of an HDFS."""
     with hdfs_server(tmp_path_factory.mktemp("hdfs")) as uri:
         yield uri
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB with an empty database."""
+    with mariadb_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL; take ``new_database()``."""
+    with postgres_server() as server:
+        yield server

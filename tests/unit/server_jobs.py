@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, TaskFigures
+from holdfast.runtime.commits import Try
+from holdfast.runtime.transactions import Listing
 from holdfast.server.view import ChannelView, Failure, JobView, RegionView, Restored
 from holdfast.settings import Settings, resolve
 
@@ -104,6 +106,9 @@ class StandIn:
         self.now = view or job_view()
         self.asked: list[bool] = []
         self.future: Future[int] = Future()
+        self.listing = Listing()
+        self.hurried: list[str | None] = []
+        self.tries: list[Try] = []
 
     def view(self) -> JobView:
         return self.now
@@ -111,6 +116,13 @@ class StandIn:
     def checkpoint(self, full: bool) -> Future[int]:
         self.asked.append(full)
         return self.future
+
+    def transactions(self) -> Listing:
+        return self.listing
+
+    def commit_now(self, sink: str | None, seconds: float) -> list[Try]:
+        self.hurried.append(sink)
+        return self.tries
 
     def cancel(self) -> None:
         if self.now.state == "RUNNING":

@@ -200,6 +200,12 @@ def shared_files(metadata: CheckpointMetadata) -> set[str]:
     return {file.place for file in metadata.files if file.place is not None and file.shared}
 
 
+def read_completed(location: str) -> dict[int, CheckpointMetadata]:
+    """Every completed checkpoint of a job, oldest first. Nothing is changed, unlike by a store."""
+    storage = open_storage(location)
+    return _load(storage, _numbers(info.path for info in storage.list()))
+
+
 def read_checkpoint(location: str) -> tuple[CheckpointMetadata, Storage]:
     """A checkpoint by its path (``…/chk-7`` or ``…/chk-7/_metadata``), and the files around it."""
     path = location.rstrip("/").removesuffix(f"/{METADATA}")

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from holdfast import __version__
-from holdfast.cli import checkpoints, demo, jobs, log
+from holdfast.cli import checkpoints, demo, jobs, log, transactions
 from holdfast.cli.run import run as run_job
 from holdfast.cli.terminal import tolerate_any_character
 
@@ -29,6 +29,7 @@ changes it. DIR may be a path or a URI such as s3a://bucket/logs/orders.
   holdfast run job.py --checkpoint-interval 10s
   holdfast list
   holdfast checkpoint page-views
+  holdfast transactions list page-views
   holdfast log inspect /data/logs/orders
   holdfast log copy /data/logs/orders /data/logs/orders-at-41 --batch 41
   holdfast log state /data/logs/orders --where "key.customer = 'C7'"
@@ -40,7 +41,7 @@ _EPILOG = """\
     1  verify found problems; a question was answered with no
     2  wrong use of the command line, a script, job or setting that is wrong,
        or a target that exists already
-    3  the query log, the batch or the checkpoint was refused
+    3  the query log, the batch, the checkpoint or a transaction was refused
     4  storage or environment failed: disk, network, no Java
     5  the job failed, or could not do what it was asked
    70  a bug in Holdfast
@@ -62,6 +63,7 @@ app.command("info")(jobs.info)
 app.add_typer(checkpoints.app, name="checkpoints")
 app.command("checkpoint")(jobs.checkpoint)
 app.command("cancel")(jobs.cancel)
+app.add_typer(transactions.app, name="transactions")
 app.add_typer(log.app, name="log")
 app.command("demo")(demo.demo)
 

@@ -80,6 +80,15 @@ class Client:
             raise RequestFailed(cause["stack-trace"], job=self.runner.name)
         return int(operation["checkpointId"])
 
+    def transactions(self) -> dict[str, Any]:
+        """What sinks have neither committed nor aborted."""
+        return self.get("/holdfast/transactions")
+
+    def commit_now(self, sink: str | None) -> dict[str, Any]:
+        """Let sinks that wait for their next try to commit make it now."""
+        chosen = {} if sink is None else {"sink": sink}
+        return self._ask("POST", "/holdfast/transactions/commit", json=chosen)
+
     def cancel(self) -> str:
         """End the job, wait until it has; returns its last state."""
         self._ask("PATCH", "", params={"mode": "cancel"})

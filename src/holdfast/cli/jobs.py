@@ -133,7 +133,7 @@ def cancel(
     client = find_job(job)
     name = client.runner.name
     if not yes and not as_json:
-        _ask(f"End {name} ({client.runner.job_id}) for good?")
+        ask(f"End {name} ({client.runner.job_id}) for good?")
     with spinner("Waiting for the end"):
         state = client.cancel()
     if as_json:
@@ -142,7 +142,8 @@ def cancel(
         prose(out(), f"{name} is {state.lower()}.")
 
 
-def _ask(question: str) -> None:
+def ask(question: str) -> None:
+    """Go on after a yes only."""
     if not sys.stdin.isatty():
         raise UsageError("there is nobody to ask", hint="Say --yes.")
     try:

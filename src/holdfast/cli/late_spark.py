@@ -52,7 +52,7 @@ class LateSpark:
         from pyspark.errors import PySparkException
 
         try:
-            session = _in_thread(self._local_session)
+            session = in_thread(self._local_session)
         except PySparkException as error:
             raise EnvironmentProblem(f"Spark does not start: {first_line(error)}") from error
         except BaseException:
@@ -97,7 +97,7 @@ def _debugging() -> bool:
     return bool(os.environ.get("HOLDFAST_DEBUG"))
 
 
-def _in_thread(start: Callable[[], SparkSession]) -> SparkSession:
+def in_thread(start: Callable[[], SparkSession]) -> SparkSession:
     """Start Spark outside the main thread.
 
     In it PySpark would replace our handler of Ctrl-C by one that talks to Java, in the middle of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
-from holdfast.cli.show_jobs import columns
+from holdfast.cli.show_jobs import columns, waiting
 from holdfast.cli.terminal import in_bytes
 from holdfast.cli.times import duration, number, rate
 from holdfast.launch import Started
@@ -45,6 +46,9 @@ def frame(view: JobView, url: str) -> RenderableType:
     parts: list[RenderableType] = [_header(view, url), Text(), _regions(view)]
     if view.channels:
         parts += [Text(), _channels(view.channels)]
+    lines = [line for sink in view.sinks if (line := waiting(asdict(sink), view.now))]
+    if lines:
+        parts += [Text(), *(Text(line, "yellow") for line in lines)]
     if view.checkpoints:
         parts += [Text(), _checkpoints(view.checkpoints[-_CHECKPOINTS_SHOWN:])]
     if view.state == "RUNNING":

@@ -79,7 +79,7 @@ def run(
     flags = {"master": master, "interval": interval, "mode": mode, "restore": restore}
     again = _again(sys.argv)  # the script gets an argv of its own
     job = load_job(script, arguments or [], name)
-    given = {**_pairs(settings or []), **{_FLAGS[k]: v for k, v in flags.items() if v is not None}}
+    given = {**pairs(settings or []), **{_FLAGS[k]: v for k, v in flags.items() if v is not None}}
     prepare(job, given, config)
     code = run_and_show(
         lambda watch: launch(job, given, file=config, fresh=fresh, watch=watch),
@@ -89,14 +89,15 @@ def run(
     raise typer.Exit(code)
 
 
-def _pairs(settings: list[str]) -> dict[str, str]:
-    pairs = {}
+def pairs(settings: list[str]) -> dict[str, str]:
+    """What ``--set`` was given."""
+    found = {}
     for each in settings:
         key, equals, value = each.partition("=")
         if not equals or not key.strip():
             raise UsageError("--set wants KEY=VALUE", given=each)
-        pairs[key.strip()] = value.strip()
-    return pairs
+        found[key.strip()] = value.strip()
+    return found
 
 
 def _again(command: list[str]) -> str:

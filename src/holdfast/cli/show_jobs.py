@@ -10,11 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.causes import essence
 from holdfast.cli.tables import grid, table
 from holdfast.cli.terminal import counted, in_bytes, prose
 from holdfast.cli.times import clock, duration, number, rate
 
 Document = Mapping[str, Any]
+_UNUSUAL = 5.0
+"""A commit that takes so long is told of, also when it has not failed."""
 
 
 def listing(console: Console, entries: Sequence[Document]) -> None:
@@ -43,6 +46,10 @@ def information(console: Console, job: Document) -> None:
     if job["channels"]:
         heading(console, "Channels")
         console.print(_channels(job["channels"]))
+    for sink in job["sinks"]:
+        if line := waiting(sink, time.time()):
+            console.print()
+            prose(console, line, "yellow")
     changed = [each for each in job["settings"] if each["origin"] != "default"]
     if changed:
         heading(console, "Settings that are not defaults")
@@ -117,6 +124,19 @@ def _settings(settings: Sequence[Document]) -> Table:
     for each in settings:
         made.add_row(Text(each["key"]), Text(each["value"], overflow="fold"), Text(each["origin"]))
     return made
+
+
+def waiting(sink: Document, now: float) -> str | None:
+    """A line about a sink that cannot commit; nothing if all is well."""
+    if sink["waiting_for"] is None or sink["since"] is None:
+        return None
+    seconds = max(0.0, now - sink["since"])
+    if not sink["tries"] and seconds < _UNUSUAL:
+        return None
+    failed = f"{sink['tries']} {'try' if sink['tries'] == 1 else 'tries'} failed"
+    reason = essence(sink["error"] or "").partition("\n")[0]
+    text = f"{sink['uid']}: waiting to commit checkpoint {sink['waiting_for']} for "
+    return text + duration(seconds) + (f", {failed}: {reason}" if sink["tries"] else "")
 
 
 def columns(*names: str, left: int = 1) -> Table:

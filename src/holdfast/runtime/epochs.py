@@ -68,7 +68,7 @@ class SinkEpochs:
         self._open: Transaction | None = None
         self._prepared: Transaction | None = None
         """Of a batch that was not staged: pre-committed, and no checkpoint has taken it yet."""
-        self._unstaged = Unstaged(channel.storage)
+        self._unstaged = Unstaged(channel.storage, self.uid)
         self._newest_unstaged = -1
         self._promised = 0
         """The newest checkpoint that has completed."""
@@ -90,7 +90,8 @@ class SinkEpochs:
         """
         with step("recover", self.uid):
             for transaction in owned:
-                self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
+                if not self._is_known_to_be_committed(transaction):
+                    self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
             kept = self._unstaged.recover(position - 1, committed)
             for handle in self._sink.pending(self._job_id, self.uid):
                 if kept is None or handle["checkpoint"] != kept[1]["checkpoint"]:
@@ -99,6 +100,12 @@ class SinkEpochs:
         if kept is not None:
             self._keep(*kept)
         self._gates.sink_done(self.region, self.uid, self._next)
+
+    def _is_known_to_be_committed(self, transaction: Transaction) -> bool:
+        """Staged rows that a commit needs are deleted when it has succeeded, and not before."""
+        staged = self._channel.batches()
+        needed = range(transaction.first, transaction.end)
+        return self._sink.keeps_rows and any(batch not in staged for batch in needed)
 
     # In the query's thread, when every batch is its own checkpoint
 

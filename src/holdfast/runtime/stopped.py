@@ -12,27 +12,32 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
 from holdfast.checkpoints.store import read_checkpoint, read_completed
 from holdfast.errors import EnvironmentProblem, FileMissing, UsageError
+from holdfast.protocol.flow import NOTHING
 from holdfast.protocol.graph import Graph, SinkUse
+from holdfast.protocol.statistics import Status
+from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.attempts import base_of
 from holdfast.runtime.channels import decode_segment
 from holdfast.runtime.epochs import owned_transactions
 from holdfast.runtime.history import History
-from holdfast.runtime.running import checkpoint_directory
+from holdfast.runtime.running import checkpoint_directory, history_directory
 from holdfast.runtime.transactions import (
     Listing,
     Outcome,
     Owner,
     PendingTransaction,
     Settled,
+    fate_of_batch,
     fate_of_owned,
     fate_of_unowned,
     why_not_abort,
     why_not_commit,
 )
+from holdfast.runtime.unstaged import Unstaged
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.settings import Settings
-from holdfast.sinks import Epoch, EpochSegment, EpochSink
-from holdfast.storage import open_storage
+from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
+from holdfast.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,15 +84,34 @@ class StoppedJob:
     def _of_sink(self, use: SinkUse) -> Iterator[PendingTransaction]:
         sink: EpochSink = use.sink
         held = {h["checkpoint"]: h for h in sink.pending(self.work.job_id, use.uid)}
-        owned = {t.checkpoint: t for t in owned_transactions(self.base).get(use.uid, [])}
-        for number, transaction in owned.items():
-            if self._is_open(use, transaction, number in held):
+        for transaction in owned_transactions(self.base).get(use.uid, []):
+            is_held = held.pop(transaction.handle["checkpoint"], None) is not None
+            if self._is_open(use, transaction, is_held):
+                number = transaction.checkpoint
                 fate = fate_of_owned(number, self.ended, sink.keeps_rows)
                 yield self._described(use, number, Owner.COMPLETED, fate, transaction.handle)
+        batch, kept = self._unstaged(use) or (NOTHING, {"checkpoint": None})
         for number, handle in held.items():
-            if number not in owned:
+            if number == kept["checkpoint"]:
+                fate = fate_of_batch(batch, self.ended)
+                yield self._described(use, number, Owner.BATCH, fate, kept)
+            else:
                 fate = fate_of_unowned(self.ended)
                 yield self._described(use, number, Owner.NOBODY, fate, handle)
+
+    def _unstaged(self, use: SinkUse) -> tuple[int, Handle] | None:
+        """The batch whose rows are in a transaction and nowhere else."""
+        if self.attempt is None or self.restores:
+            return None
+        snapshot = self.base.region(use.region) if self.base is not None else None
+        newest = newest_commit(self.attempt.region(use.region))
+        return Unstaged(self._channel(self.attempt, use), use.uid).find(
+            snapshot.cut if snapshot is not None else NOTHING,
+            newest.batch if newest is not None else NOTHING,
+        )
+
+    def _channel(self, attempt: Attempt, use: SinkUse) -> Storage:
+        return open_storage(attempt.storage.locate(f"channels/{use.region}"))
 
     def _is_open(self, use: SinkUse, transaction: Transaction, is_held: bool) -> bool:
         """Whether an owned transaction may still have to be committed."""
@@ -97,11 +121,11 @@ class StoppedJob:
             return self.ended != "FINISHED" and in_question
         if self.base is not None and self.base.job_id != self.work.job_id:
             held = use.sink.pending(self.base.job_id, use.uid)
-            return any(handle["checkpoint"] == transaction.checkpoint for handle in held)
+            return any(h["checkpoint"] == transaction.handle["checkpoint"] for h in held)
         return is_held
 
     def _described(
-        self, use: SinkUse, number: int, owner: Owner, fate: str, handle: Any
+        self, use: SinkUse, number: int, owner: Owner, fate: str, handle: Handle
     ) -> PendingTransaction:
         return PendingTransaction(
             use.uid,
@@ -139,7 +163,7 @@ class StoppedJob:
         """The staged rows of a transaction; ``None`` if they are not there."""
         if self.attempt is None or self.restores:
             return None
-        storage = open_storage(self.attempt.storage.locate(f"channels/{use.region}"))
+        storage = self._channel(self.attempt, use)
         found = []
         for batch in range(transaction.first, transaction.end):
             try:
@@ -177,7 +201,7 @@ class StoppedJob:
         sink.recover_and_commit(self._epoch(use, pending, spark), pending.handle)
         for left in sink.pending(self.work.job_id, use.uid):
             # Parts of tasks that ran twice. The next start would abort them too.
-            if left["checkpoint"] == pending.checkpoint:
+            if left["checkpoint"] == pending.handle["checkpoint"]:
                 sink.abort(left)
 
     def _abort(self, pending: PendingTransaction) -> None:
@@ -231,17 +255,26 @@ def find_stopped(graph: Graph, settings: Settings) -> StoppedJob | None:
     work = WorkDirectory.find(settings.work_dir, graph.name)
     if work is None:
         return None
-    attempt = work.current()
-    history = History(f"{settings.history_dir.rstrip('/')}/{work.job_id}")
-    base, restores = _base(work, attempt, settings), settings.restore_path is not None
-    return StoppedJob(graph, work, history, attempt, base, restores)
-
-
-def _base(
-    work: WorkDirectory, attempt: Attempt | None, settings: Settings
-) -> CheckpointMetadata | None:
+    attempt, history = work.current(), History(history_directory(settings, work))
     if settings.restore_path is not None:
-        return read_checkpoint(settings.restore_path)[0]
+        base, _ = read_checkpoint(settings.restore_path)
+        return StoppedJob(graph, work, history, attempt, base, restores=True)
+    completed = read_completed(checkpoint_directory(settings, work))
     if attempt is None:
-        return None
-    return base_of(attempt, read_completed(checkpoint_directory(settings, work)))
+        return StoppedJob(graph, work, history, None, None, restores=False)
+    if not completed and attempt.ended is None:
+        _refuse_lost_checkpoint(history, settings)
+    own = base_of(attempt, completed)
+    return StoppedJob(graph, work, history, attempt, own, restores=False)
+
+
+def _refuse_lost_checkpoint(history: History, settings: Settings) -> None:
+    """With a wrong directory of checkpoints everything would seem to be nobody's."""
+    latest = history.latest(Status.COMPLETED)
+    if latest is not None:
+        raise UsageError(
+            f"checkpoint {latest.id} has completed, but there is none where the settings say",
+            hint="Give the settings that the job is run with: --set execution.checkpointing.dir=…",
+            was=latest.path,
+            dir=settings.checkpointing.dir,
+        )

@@ -1,7 +1,8 @@
 """Pending transactions as people see and settle them: whose each is, and what may be done with it.
 
 A transaction is **owned** by the checkpoint that has promised its rows: nobody will read these
-again, so it must be committed. One that nobody owns must be aborted: its rows come again.
+again, so it must be committed. One that nobody owns must be aborted: its rows come again. Where
+rows are not staged, the batch that wrote them owns it until a checkpoint does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Owner(Enum):
     """Promised: it will be committed."""
     UNDER_WAY = "checkpoint under way"
     """Of a running job: committed if the checkpoint completes, else aborted."""
+    BATCH = "committed batch"
+    """Its rows were not staged and are nowhere else: the next checkpoint takes it over."""
     NOBODY = "nobody"
     """It will be aborted."""
 
@@ -115,6 +118,12 @@ def why_not_commit(transaction: PendingTransaction, force: bool) -> str | None:
         return f"the job has no sink {transaction.sink!r} any more: put it back into the script"
     if transaction.owner is Owner.COMPLETED or force:
         return None
+    if transaction.owner is Owner.BATCH:
+        return (
+            "no completed checkpoint owns it yet: the next checkpoint after a start does and "
+            "commits it; a start from an older checkpoint would write these rows again. --force "
+            "commits it now"
+        )
     return (
         "no completed checkpoint owns it: the job will read these rows again, so they would be "
         "there twice. The next start aborts it; --force commits it all the same"
@@ -134,6 +143,11 @@ def why_not_abort(transaction: PendingTransaction, force: bool) -> str | None:
         )
     if force:
         return None
+    if transaction.owner is Owner.BATCH:
+        return (
+            "its batch is done and its rows are nowhere else: they would be lost. The next "
+            "checkpoint after a start commits it; --force aborts it all the same"
+        )
     return (
         f"checkpoint {transaction.checkpoint} is complete and has promised these rows: nobody "
         "reads them again, so they would be lost. `holdfast transactions commit` commits it; "
@@ -178,6 +192,13 @@ def fate_of_owned(checkpoint: int, ended: str | None, in_doubt: bool) -> str:
         when = f"the job is {ended.lower()}; a start with --from this checkpoint commits it"
     doubt = ", unless that has happened" if in_doubt else ""
     return f"checkpoint {checkpoint}, completed: {when}{doubt}"
+
+
+def fate_of_batch(batch: int, ended: str | None) -> str:
+    """Of a job that does not run, and did not stage the rows."""
+    if ended is not None:
+        return f"batch {batch} of a job that is {ended.lower()}: a start aborts it"
+    return f"batch {batch}, done: the first checkpoint after the next start takes it over"
 
 
 def fate_of_unowned(ended: str | None) -> str:

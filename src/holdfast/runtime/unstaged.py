@@ -2,7 +2,7 @@
 
 When every batch is its own checkpoint, the rows of a batch go to the sink at once. They are then
 nowhere else, so the handle must outlive the process, from before Spark records the batch as
-committed until a checkpoint has it. ``unstaged/<batch>`` holds it.
+committed until a checkpoint has it. ``unstaged/<sink>/<batch>`` holds it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _FOLDER = "unstaged"
 class Unstaged:
     """The handles of one sink."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, sink: str) -> None:
         self._storage = storage
+        self._folder = f"{_FOLDER}/{sink}"
 
     def record(self, batch: int, handle: Mapping[str, Any]) -> None:
         """Before Spark commits the batch. One of an earlier try is replaced."""
@@ -29,27 +30,26 @@ class Unstaged:
 
     def recover(self, covered: int, committed: int) -> tuple[int, Mapping[str, Any]] | None:
         """The one that no checkpoint covers and whose batch Spark has committed; others go."""
-        found = None
+        found = self.find(covered, committed)
         for batch in self._batches():
-            if covered < batch <= committed:
-                found = batch, json.loads(self._storage.read(self._path(batch)))
-            else:
+            if found is None or batch != found[0]:
                 self._storage.delete(self._path(batch))
         return found
 
     def find(self, covered: int, committed: int) -> tuple[int, Mapping[str, Any]] | None:
         """The same; nothing is changed."""
         wanted = [batch for batch in self._batches() if covered < batch <= committed]
-        return (
-            (wanted[-1], json.loads(self._storage.read(self._path(wanted[-1])))) if wanted else None
-        )
+        if not wanted:
+            return None
+        return wanted[-1], json.loads(self._storage.read(self._path(wanted[-1])))
 
     def forget(self, batch: int) -> None:
         """The transaction is committed."""
         self._storage.delete(self._path(batch))
 
     def _batches(self) -> list[int]:
-        return sorted(int(info.path.rpartition("/")[2]) for info in self._storage.list(_FOLDER))
+        listed = self._storage.list(self._folder)
+        return sorted(int(info.path.rpartition("/")[2]) for info in listed)
 
     def _path(self, batch: int) -> str:
-        return f"{_FOLDER}/{batch}"
+        return f"{self._folder}/{batch}"

@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,6 +103,15 @@ def claim(
     finally:
         if lock is not None:
             lock.close()
+
+
+def holder(job_id: str, work: Path | None, registry: Registry) -> Runner | None:
+    """The live process that has claimed a job, if there is one. The claim is left alone."""
+    found = [registry.find(job_id)]
+    if work is not None:
+        with suppress(OSError):
+            found.append(decode((work / LOCK).read_bytes()))
+    return next((runner for runner in found if runner and runner.process.runs), None)
 
 
 def _refuse_others(runner: Runner, earlier: list[Runner]) -> None:

@@ -20,6 +20,8 @@ from holdfast.server.view import OVER, JobAccess, JobView, RegionView
 Document = dict[str, Any]
 _EXCEPTIONS_SHOWN = 20
 _CHECKPOINTS_SHOWN = 10
+_COMMIT_PATIENCE = 20.0
+"""Shorter than clients wait for an answer."""
 
 
 class Handlers:
@@ -105,6 +107,31 @@ class Handlers:
         """``/jobs/:jid/holdfast/checkpoints``."""
         last = requests.query_number(request, "last", _CHECKPOINTS_SHOWN)
         return own.checkpoints(self._view(request), last)
+
+    def transactions(self, request: Request) -> Document:
+        """``/jobs/:jid/holdfast/transactions``."""
+        access = self._access(request)
+        return own.transactions(access.view(), access.transactions())
+
+    async def commit_transactions(self, request: Request) -> Json:
+        """``POST /jobs/:jid/holdfast/transactions/commit``; the body may name a ``sink``.
+
+        Answers when every sink that waits has tried, or after a while: then it goes on trying.
+        """
+        sink = (await requests.body(request)).get("sink")
+        return Json(await run_in_threadpool(self._commit_now, request, sink))
+
+    def _commit_now(self, request: Request, sink: Any) -> Document:
+        access = self._access(request)
+        view = access.view()
+        if view.state != "RUNNING":
+            raise RequestRefused(409, f"Job {view.id} commits nothing now: it is {view.state}.")
+        known = [each.uid for each in view.sinks]
+        if sink is not None and sink not in known:
+            there = ", ".join(known) or "none"
+            text = f"Sink {sink} not found. Sinks that commit with checkpoints: {there}."
+            raise RequestRefused(404, text)
+        return own.tries(access.commit_now(sink, _COMMIT_PATIENCE))
 
     # Checkpoints
 

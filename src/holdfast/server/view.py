@@ -12,8 +12,10 @@ from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.settings import Settings
 
 if TYPE_CHECKING:
+    from holdfast.runtime.commits import CommitFigures, Try
     from holdfast.runtime.regions import RunningRegion
     from holdfast.runtime.running import RunningJob
+    from holdfast.runtime.transactions import Listing
 
 OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 """Job states in which nothing runs any more."""
@@ -67,6 +69,19 @@ class ChannelView:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkView:
+    """A sink that takes epochs, and whether it can commit them."""
+
+    uid: str
+    waiting_for: int | None = None
+    """The checkpoint whose rows it has not been able to commit yet."""
+    since: float | None = None
+    tries: int = 0
+    """That failed, for this checkpoint."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """What the job failed of; ``region`` is empty if it was none of them."""
 
@@ -102,6 +117,7 @@ class JobView:
     settings: Settings
     failure: Failure | None = None
     restored: Restored | None = None
+    sinks: tuple[SinkView, ...] = ()
 
     @property
     def started(self) -> float:
@@ -143,6 +159,14 @@ class JobAccess(Protocol):
         """Ask it to end for good; returns at once."""
         ...
 
+    def transactions(self) -> Listing:
+        """What its sinks have neither committed nor aborted."""
+        ...
+
+    def commit_now(self, sink: str | None, seconds: float) -> list[Try]:
+        """Let sinks that wait for their next try to commit make it now."""
+        ...
+
 
 class RunningAccess:
     """Access to a job that runs in this process."""
@@ -162,6 +186,14 @@ class RunningAccess:
         """Ask it to end for good."""
         self._running.cancel()
 
+    def transactions(self) -> Listing:
+        """What its sinks have neither committed nor aborted."""
+        return self._running.transactions()
+
+    def commit_now(self, sink: str | None, seconds: float) -> list[Try]:
+        """Let sinks that wait for their next try to commit make it now."""
+        return self._running.commits.hurry(sink, seconds)
+
 
 def look(running: RunningJob) -> JobView:
     """The job as it is now."""
@@ -178,6 +210,7 @@ def look(running: RunningJob) -> JobView:
         settings=running.settings,
         failure=_failure(running),
         restored=_restored(running),
+        sinks=tuple(_sink(figures) for figures in running.commits.figures),
     )
 
 
@@ -217,6 +250,11 @@ def _behind(running: RunningJob, uid: str, channel: str) -> int:
 def _channel(running: RunningJob, uid: str) -> ChannelView:
     readers = running.graph.channels[uid]
     return ChannelView(uid, readers, running.gates.unread(uid), running.settings.channel_capacity)
+
+
+def _sink(figures: CommitFigures) -> SinkView:
+    waiting, tries = figures.waiting_for, figures.in_a_row
+    return SinkView(figures.sink, waiting, figures.since, tries, figures.error)
 
 
 def _still(figures: CheckpointFigures) -> CheckpointFigures:

@@ -1,8 +1,14 @@
-"""Where rows go, and what is promised.
+"""Where rows go, and what is promised. ``docs/sinks.md`` has the details.
 
-``files(path)``        files, exactly once: visible when their checkpoint completes
-``console()``          printed, at least once
-``foreach_batch(fn)``  any function of (DataFrame, batch id), at least once
+Exactly once, visible when their checkpoint completes:
+``files(path)``               Parquet, JSON lines or CSV
+``postgres(url, table)``      PostgreSQL; with ``key`` rows replace older ones
+``mysql(url, table)``         MariaDB and MySQL
+``sqlite(path, table)``       SQLite
+``write_ahead(connect, table)``  any other database with a DB-API driver
+
+With ``delivery="idempotent"`` and a key the databases show rows at once, and write them again after
+a crash. At least once: ``console()``, ``foreach_batch(fn)``.
 
 Of your own: subclass ``TwoPhaseCommitSink`` for a store that can prepare a transaction,
 ``WriteAheadSink`` for one that cannot.
@@ -11,11 +17,16 @@ Of your own: subclass ``TwoPhaseCommitSink`` for a store that can prepare a tran
 from typing import Any
 
 from holdfast.sinks.distributed import Distributed
-from holdfast.sinks.files import FilesSink, files
+from holdfast.sinks.files import FilesSink, committed_files, files
 from holdfast.sinks.interface import Epoch, EpochSegment, EpochSink, Handle, PlainSink
+from holdfast.sinks.mysql import mysql
 from holdfast.sinks.plain import ForeachBatchSink, console, foreach_batch
+from holdfast.sinks.postgres import postgres
+from holdfast.sinks.sqlite import sqlite
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink, checkpoint_of
 from holdfast.sinks.write_ahead import Marker, WriteAhead, WriteAheadSink
+
+from holdfast.sinks.dbapi import write_ahead  # isort: skip
 
 __all__ = [
     "Distributed",
@@ -31,10 +42,15 @@ __all__ = [
     "TwoPhaseCommitSink",
     "WriteAheadSink",
     "checkpoint_of",
+    "committed_files",
     "console",
     "files",
     "for_runtime",
     "foreach_batch",
+    "mysql",
+    "postgres",
+    "sqlite",
+    "write_ahead",
 ]
 
 

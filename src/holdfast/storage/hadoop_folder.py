@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.errors import FileMissing, StorageError
+from holdfast.errors import StorageError
 from holdfast.spark.hadoop import HadoopFiles
 from holdfast.storage.names import checked
 
@@ -28,13 +28,23 @@ class HadoopFolder:
         """There are no hard links."""
         raise StorageError("this file system has no hard links", path=self._at(to), origin=location)
 
-    def rename(self, path: str, to: str) -> None:
-        """Rename; nothing to do if ``path`` is gone and ``to`` is there."""
-        origin, target = self._at(path), self._at(to)
-        if self._files.exists(origin):
-            self._files.rename_new(origin, target)
-        elif not self._files.exists(target):
-            raise FileMissing("a file to be committed is gone", path=origin)
+    def make_directory(self, path: str) -> None:
+        """Create a directory with its missing parents."""
+        self._files.make_directory(self._at(path))
+
+    def rename(self, path: str, to: str) -> bool:
+        """Rename a file into a directory that is there; ``False`` if ``path`` is gone.
+
+        In an object store it is a copy and a deletion. If only the copy was made, it stays.
+        """
+        if not self._files.exists(self._at(path)):
+            return False
+        self._files.rename_new(self._at(path), self._at(to))
+        return True
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return self._files.exists(self._at(path))
 
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it."""
@@ -47,6 +57,12 @@ class HadoopFolder:
     def files(self, path: str) -> list[str]:
         """Names of the files directly in ``path``."""
         return [name for name in self._names(path) if not self._is_folder(path, name)]
+
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """Every file below ``path``, by its path from there, with its size."""
+        prefix = f"{self._at(path)}/"
+        found = self._files.files_below(self._at(path))
+        return sorted((file.path.removeprefix(prefix), file.size) for file in found)
 
     def _is_folder(self, path: str, name: str) -> bool:
         return self._files.is_directory(f"{self._at(path)}/{name}")

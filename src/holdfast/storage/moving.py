@@ -11,7 +11,7 @@ from typing import Protocol
 
 from holdfast.errors import FileMissing
 from holdfast.storage import disk
-from holdfast.storage.local import local_path
+from holdfast.storage.local import LocalStorage, local_path
 from holdfast.storage.names import checked, scheme_of
 
 
@@ -27,8 +27,14 @@ class Folder(Protocol):
     def link(self, location: str, to: str) -> None:
         """Give a file from elsewhere a second name, durably but for the directory's ``sync``."""
 
-    def rename(self, path: str, to: str) -> None:
-        """Rename; nothing to do if ``path`` is gone and ``to`` is there."""
+    def make_directory(self, path: str) -> None:
+        """Create a directory with its missing parents."""
+
+    def rename(self, path: str, to: str) -> bool:
+        """Rename a file into a directory that is there; ``False`` if ``path`` is gone."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
 
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it."""
@@ -39,8 +45,11 @@ class Folder(Protocol):
     def files(self, path: str) -> list[str]:
         """Names of the files directly in ``path``."""
 
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """Every file below ``path``, by its path from there, with its size."""
+
     def sync(self, path: str) -> None:
-        """Make names that were linked or renamed into a directory survive a power cut."""
+        """Make a file, or names that came into a directory, survive a power cut."""
 
 
 def open_folder(location: str) -> Folder:
@@ -80,15 +89,27 @@ class LocalFolder:
             os.link(local_path(location), target)
             disk.sync(target)
 
-    def rename(self, path: str, to: str) -> None:
-        """Rename; nothing to do if ``path`` is gone and ``to`` is there."""
+    def make_directory(self, path: str) -> None:
+        """Create a directory with its missing parents."""
+        place = self._root / checked(path)
+        with disk.changing("create", place):
+            disk.make_directories(place)
+
+    def rename(self, path: str, to: str) -> bool:
+        """Rename a file into a directory that is there; ``False`` if ``path`` is gone."""
         origin, target = self._root / checked(path), self._root / checked(to)
-        try:
-            with disk.changing("rename", origin):
+        with disk.changing("rename", origin):
+            try:
                 origin.rename(target)
-        except Exception:
-            if origin.exists() or not target.exists():
-                raise
+            except FileNotFoundError:
+                if origin.exists():
+                    raise
+                return False
+        return True
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+        return (self._root / checked(path)).exists()
 
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it."""
@@ -110,8 +131,14 @@ class LocalFolder:
         except FileNotFoundError:
             return []
 
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """Every file below ``path``, by its path from there, with its size."""
+        storage = LocalStorage(self._root)
+        prefix = f"{path}/" if path else ""
+        return [(info.path.removeprefix(prefix), info.size) for info in storage.list(path)]
+
     def sync(self, path: str) -> None:
-        """Make a directory durable."""
+        """Make a file, or names that came into a directory, survive a power cut."""
         place = self._root / checked(path) if path else self._root
         with disk.changing("write", place), suppress(FileNotFoundError):
             disk.sync(place)

@@ -1,1 +1,5 @@
-"""Suites that users may run against what they write themselves: storages, for now."""
+"""Suites that users may run against what they write themselves; they need pytest.
+
+``storage``, ``storage_tree``   ``StorageContract``, ``TreeContract``
+``sinks``                       ``TwoPhaseCommitContract``, ``WriteAheadContract``
+"""

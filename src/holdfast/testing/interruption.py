@@ -48,12 +48,21 @@ def kill_at_every_step(work: Work, stride: int = 1) -> Iterator[int]:
 
 def kill_at(work: Work, step: int) -> bool:
     """Whether a process doing ``work`` died at that step; ``False`` if it finished before."""
-    process = _processes().Process(target=_die_at, args=(work, step, dict(os.environ)))
+    return _dies(_die_at, (work, step, dict(os.environ)), f"at step {step}")
+
+
+def dies(work: Callable[[], object]) -> bool:
+    """Do ``work`` in a process of its own; whether it has killed that process."""
+    return _dies(_do, (work, dict(os.environ)), "while working")
+
+
+def _dies(target: Callable[..., None], arguments: tuple[Any, ...], when: str) -> bool:
+    process = _processes().Process(target=target, args=arguments)
     process.start()
     process.join(_PATIENCE)
     if process.exitcode not in (0, -signal.SIGKILL):
         process.kill()
-        raise AssertionError(f"at step {step} the process ended with {process.exitcode}")
+        raise AssertionError(f"{when} the process ended with {process.exitcode}")
     return process.exitcode != 0
 
 
@@ -100,7 +109,7 @@ def race(attempt: Callable[[int, int], object], racers: int, rounds: int) -> lis
 def _processes() -> ForkServerContext:
     # Not "fork": the copy of a process with threads inherits their locks, held for ever.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["holdfast.storage"])
+    context.set_forkserver_preload(["holdfast.storage", "holdfast.testing.sinks_calls"])
     return context
 
 
@@ -113,6 +122,12 @@ def _receive(connection: Connection, step: int) -> Any:
     if not wait([connection], _PATIENCE):
         raise AssertionError(f"at step {step} nothing was heard for {_PATIENCE:.0f} s")
     return connection.recv()
+
+
+def _do(work: Callable[[], object], environment: dict[str, str]) -> None:
+    _enter(environment)
+    work()
+    os._exit(0)
 
 
 def _die_at(work: Work, step: int, environment: dict[str, str]) -> None:

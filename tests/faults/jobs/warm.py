@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.faults.jobs.specs import chain
 
 ROOT = Path(__file__).parents[3]
-_PATIENCE = 90.0
+_PATIENCE = 300.0
 _QUIET = "-Xshare:auto -Xlog:disable"
 
 

@@ -5,12 +5,17 @@ Here times and durations are in seconds, as everywhere in Holdfast.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.protocol.statistics import CheckpointFigures
 from holdfast.server.shapes.checkpoints import counts
 from holdfast.server.view import JobView
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commits import Try
+    from holdfast.runtime.transactions import Listing
 
 
 def job(view: JobView) -> dict[str, Any]:
@@ -27,8 +32,34 @@ def job(view: JobView) -> dict[str, Any]:
         "restored": None if view.restored is None else asdict(view.restored),
         "regions": [asdict(region) for region in view.regions],
         "channels": [asdict(channel) for channel in view.channels],
+        "sinks": [asdict(sink) for sink in view.sinks],
         "checkpoints": {**counts(view), "latest": _latest(view)},
         "settings": [each._asdict() for each in view.settings.describe()],
+    }
+
+
+def transactions(view: JobView, listing: Listing) -> dict[str, Any]:
+    """``/jobs/:jid/holdfast/transactions``."""
+    return {"job": pending_of(view.id, view.name, view.state), **listing.to_dict()}
+
+
+def pending_of(job_id: str, name: str, state: str) -> dict[str, Any]:
+    """Whose transactions; ``state`` is that of a run, or ``STOPPED``."""
+    return {"id": job_id, "name": name, "state": state}
+
+
+def tries(made: Sequence[Try]) -> dict[str, Any]:
+    """``POST /jobs/:jid/holdfast/transactions/commit``."""
+    return {
+        "settled": [
+            {
+                "sink": each.sink,
+                "checkpoint": each.checkpoint,
+                "outcome": each.tried.value,
+                "reason": each.error,
+            }
+            for each in made
+        ]
     }
 
 

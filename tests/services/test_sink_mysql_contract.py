@@ -1,0 +1,44 @@
+"""The rules of two-phase sinks, kept by the one for MariaDB and MySQL."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from holdfast.sinks.mysql import MySqlSink, mysql
+from holdfast.testing.sinks import Row, TwoPhaseCommitContract
+from tests.services.mariadb_server import MariaDbServer
+
+_numbers = count(1)
+_TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+
+class TestMySql(TwoPhaseCommitContract):
+    @pytest.fixture(autouse=True)
+    def store(self, mariadb: MariaDbServer) -> None:
+        self.server = mariadb
+        self.table = f"contract{next(_numbers)}"
+        # Without a key in the sink the same rows may come twice, so the table has none either.
+        mariadb.run(
+            f"CREATE TABLE {self.table} (id BIGINT, text {_TEXT})",
+            f"CREATE TABLE {self.table}_keyed (id BIGINT PRIMARY KEY, text {_TEXT})",
+        )
+
+    def make_sink(self) -> MySqlSink:
+        sink = mysql(self.server.url, self.table)
+        assert isinstance(sink, MySqlSink)
+        return sink
+
+    def make_keyed_sink(self) -> MySqlSink:
+        sink = mysql(self.server.url, f"{self.table}_keyed", key="id", parallelism=2)
+        assert isinstance(sink, MySqlSink)
+        return sink
+
+    def visible(self) -> list[Row]:
+        query = f"SELECT * FROM {self.table} UNION ALL SELECT * FROM {self.table}_keyed"
+        return self.server.run("SET NAMES utf8mb4", query)
+
+    def restart_store(self) -> None:
+        self.server.kill()
+        self.server.start()
