@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROWS = int(os.environ.get("HOLDFAST_BENCH_SINK_ROWS", "8000000"))
 ROUNDS = 3
-BATCHES = 20
+BATCHES = 10
 INTERVAL = "2s"
 FORMATS = ("parquet", "json")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.services.mariadb_server import MariaDbServer, mariadb_server
+from tests.services.mariadb_server import MariaDbServer, in_memory, mariadb_server
 from tests.services.postgres_server import PostgresServer, postgres_server
 from tests.services.servers import S3Server, hdfs_server, s3_server
 
@@ -33,7 +33,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDbServer]:
     """A MariaDB with an empty database."""
-    with mariadb_server() as server:
+    with mariadb_server(in_memory()) as server:
         yield server
 
 

@@ -70,6 +70,7 @@ class MariaDbServer:
             f"--port={self.port}",
             f"--socket={self.directory}/socket",
             f"--pid-file={self.directory}/pid",
+            "--innodb-flush-method=fsync",  # the directory may be in memory
             "--log-bin",  # as servers with replicas have it; XA takes other ways with it
             "--server-id=1",
             "--innodb-buffer-pool-size=64M",
@@ -92,11 +93,11 @@ class MariaDbServer:
 
 
 @contextmanager
-def mariadb_server() -> Iterator[MariaDbServer]:
+def mariadb_server(within: Path | None = None) -> Iterator[MariaDbServer]:
     """With an empty database and a user who may do everything in it."""
     install = _installed()
     # Not below pytest's directories: those of root are closed to the user that the server runs as.
-    with tempfile.TemporaryDirectory(prefix="holdfast-mariadb-") as directory:
+    with tempfile.TemporaryDirectory(prefix="holdfast-mariadb-", dir=within) as directory:
         home = Path(directory)
         as_user = []
         if os.geteuid() == 0:
@@ -121,6 +122,13 @@ def mariadb_server() -> Iterator[MariaDbServer]:
             yield server
         finally:
             server.kill()
+
+
+def in_memory() -> Path | None:
+    """A place for data that outlives a process, not a machine: tests kill only processes."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 1 << 30
+    return memory if roomy else None
 
 
 def _set_up(server: MariaDbServer) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.sinks import mysql_server, mysql_xa
+from holdfast.sinks import mysql_xa
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
 from holdfast.sinks.mysql import MySqlSink, mysql
@@ -581,12 +581,11 @@ class TestTransactions:
         assert mariadb.run(f"SELECT * FROM {counts}") == [("a", 1)]
 
     def test_a_forgotten_transaction_does_not_block_for_ever(
-        self, mariadb: MariaDbServer, counts: str, monkeypatch: pytest.MonkeyPatch
+        self, mariadb: MariaDbServer, counts: str
     ) -> None:
         handle = self.prepare(mariadb, counts)
-        short = mysql_server._SESSION.replace(f"= {mysql_server.LOCK_WAIT}", "= 1")
-        monkeypatch.setattr(mysql_server, "_SESSION", short)
-        sink = two_phase(mariadb, counts, key="k")
+        sink = mysql(f"{mariadb.url}?lock_wait_timeout=1", counts, key="k")
+        assert isinstance(sink, MySqlSink)
         waiting = sink.begin(part(2))
         with pytest.raises(MySqlUnavailable, match="Lock wait timeout") as told:
             sink.invoke(waiting, kn(("a", 2)))

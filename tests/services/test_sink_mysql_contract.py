@@ -31,7 +31,8 @@ class TestMySql(TwoPhaseCommitContract):
         return sink
 
     def make_keyed_sink(self) -> MySqlSink:
-        sink = mysql(self.server.url, f"{self.table}_keyed", key="id", parallelism=2)
+        url = f"{self.server.url}?lock_wait_timeout=1"
+        sink = mysql(url, f"{self.table}_keyed", key="id", parallelism=2)
         assert isinstance(sink, MySqlSink)
         return sink
 

@@ -165,7 +165,8 @@ def mysql(
     """A table of a MariaDB or MySQL server.
 
     ``url`` is ``mysql://user:password@host:port/database``, with options of PyMySQL behind a ``?``:
-    ``unix_socket``, ``connect_timeout``, ``ssl``, ``ssl_ca`` and so on.
+    ``unix_socket``, ``connect_timeout``, ``ssl``, ``ssl_ca`` and so on. ``lock_wait_timeout``
+    (30 seconds) is how long to wait for rows that others have locked.
 
     ``key``: columns by which rows replace each other; without it they are appended. ``create``:
     make the table if it is missing. ``delivery="idempotent"`` (with a key) writes every batch at

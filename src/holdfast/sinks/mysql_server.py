@@ -10,9 +10,6 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from holdfast.errors import EnvironmentProblem, StorageError, UsageError
 
-LOCK_WAIT = 30
-"""Seconds until a statement gives up waiting for rows or tables that others have locked."""
-
 _IDLE = 600
 """Seconds until the server drops a session that says nothing: what a machine that vanished has
 begun is then rolled back, and what it has prepared can be finished from elsewhere."""
@@ -21,8 +18,7 @@ begun is then rolled back, and what it has prepared can be finished from elsewhe
 # backslashes escape, whatever the server is set to. Instants are written in UTC.
 _SESSION = (
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION',"
-    f" time_zone = '+00:00', wait_timeout = {_IDLE},"
-    f" innodb_lock_wait_timeout = {LOCK_WAIT}, lock_wait_timeout = {LOCK_WAIT}"
+    f" time_zone = '+00:00', wait_timeout = {_IDLE}"
 )
 # No locks on the gaps between rows: parts that write other rows must not wait for each other.
 _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -57,6 +53,8 @@ class MySqlServer:
     database: str | None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Further arguments of ``pymysql.connect``."""
+    lock_wait: int = 30
+    """Seconds until a statement gives up waiting for rows or tables that others have locked."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}/{self.database or ''}"
@@ -77,12 +75,16 @@ class MySqlServer:
                 **{"read_timeout": _IDLE, "write_timeout": _IDLE, **self.options},
             )
             try:
-                connection.query(_SESSION)
+                connection.query(f"{_SESSION}, {self._patience}")
                 connection.query(_ISOLATION)
             except BaseException:
                 connection.close()
                 raise
         return connection
+
+    @property
+    def _patience(self) -> str:
+        return f"innodb_lock_wait_timeout = {self.lock_wait}, lock_wait_timeout = {self.lock_wait}"
 
     @contextmanager
     def explained(self, table: str | None = None) -> Iterator[None]:
@@ -155,14 +157,15 @@ def server(url: str) -> MySqlServer:
     parts = urlsplit(url)
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
         raise _no_address()
-    database = unquote(parts.path.strip("/")) or None
+    options = _options(parts.query)
     return MySqlServer(
         host=parts.hostname,
         port=_port(parts) or 3306,
         user=unquote(parts.username),
         password=unquote(parts.password or ""),
-        database=database,
-        options=_options(parts.query),
+        database=unquote(parts.path.strip("/")) or None,
+        lock_wait=options.pop("lock_wait_timeout", 30),
+        options=options,
     )
 
 
@@ -215,6 +218,7 @@ def _yes_or_no(text: str) -> bool:
 
 
 _OPTIONS: dict[str, Callable[[str], Any]] = {
+    "lock_wait_timeout": _seconds,
     "unix_socket": str,
     "connect_timeout": _seconds,
     "read_timeout": _seconds,
