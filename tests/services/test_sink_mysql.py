@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,14 @@ def counts(mariadb: MariaDbServer, table: str) -> str:
         " PRIMARY KEY, n BIGINT)"
     )
     return table
+
+
+@pytest.fixture
+def far_away(mariadb: MariaDbServer) -> Iterator[None]:
+    """The server lives in another time zone."""
+    mariadb.run("SET GLOBAL time_zone = '+09:00'")
+    yield
+    mariadb.run("SET GLOBAL time_zone = 'SYSTEM'")
 
 
 def part(checkpoint: int = 1, number: int = 0, token: str = "abcd1234") -> Part:
@@ -248,6 +257,7 @@ EXPECTED_JSON = {
 
 
 class TestTypes:
+    @pytest.mark.usefixtures("far_away")
     @pytest.mark.parametrize("key", [None, "first"])
     def test_all_types_come_back_with_their_values(
         self,
@@ -261,11 +271,8 @@ class TestTypes:
         session = spark.newSession()
         session.conf.set("spark.sql.session.timeZone", "America/New_York")
         session.conf.set("spark.sql.timeType.enabled", "true")
-        mariadb.run("SET GLOBAL time_zone = '+09:00'")
         sink = two_phase(mariadb, table, create=True, key=key)
         delivered(sink, staged(session, tmp_path, all_types(session)))
-        mariadb.run("SET GLOBAL time_zone = 'SYSTEM'")
-
         assert found(mariadb, table, EXPECTED) == [tuple(EXPECTED.values()), (None,) * 19]
         texts, nulls = found(mariadb, table, EXPECTED_JSON)
         assert list(map(json.loads, texts)) == list(EXPECTED_JSON.values())
@@ -275,6 +282,7 @@ class TestTypes:
         assert "2024-07-01" in struct["at"]
         assert "12:00:00" in struct["at"]
 
+    @pytest.mark.usefixtures("far_away")
     def test_instants_fit_a_column_of_instants(
         self, spark: SparkSession, mariadb: MariaDbServer, table: str, tmp_path: Path
     ) -> None:
@@ -597,12 +605,8 @@ class TestTransactions:
     def test_parts_with_different_keys_do_not_wait_for_each_other(
         self, mariadb: MariaDbServer, counts: str
     ) -> None:
-        parts = 4
         for epoch in range(1, 6):
-            problems = in_parallel(
-                parts, lambda n, epoch=epoch: self.upsert(mariadb, counts, epoch, n)
-            )  # type: ignore[misc]
-            assert problems == []
+            assert in_parallel(4, partial(self.upsert, mariadb, counts, epoch)) == []
             sink = two_phase(mariadb, counts, key="k")
             for handle in sink.pending(JOB, "out"):
                 sink.commit(handle)

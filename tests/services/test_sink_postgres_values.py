@@ -70,7 +70,19 @@ TEXTS = [
     *("{1,2}", "{", "}", ",", "a,b", "\t", "\r", "\r\n", "\n", "%s", "%", "$1", "\x01", "\x7f"),
     *("é", "🐎", "\u2028", "\ufeff", "x" * 100_000, "٣", "a\u0301", "\\x00"),
 ]
-NAMES = ["a b", 'quo"te', "do.t", "ünï", "SELECT", "UPPER", "upper", "per%cent", "%s", "back\\sl"]
+NAMES = [
+    "a b",
+    'quo"te',
+    "do.t",
+    "ünï",
+    "SELECT",
+    "UPPER",
+    "upper",
+    "per%cent",
+    "%s",
+    "back\\sl",
+    "ti`ck",
+]
 
 
 @pytest.fixture

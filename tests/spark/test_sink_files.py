@@ -321,6 +321,31 @@ def test_a_large_partition_is_split(spark: Any, tmp_path: Path) -> None:
     assert {name.partition("/")[0] for name, _ in second.files} == {f"k={k}" for k in range(5)}
 
 
+def test_hadoops_file_systems_get_the_same_without_links(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.storage.hadoop_folder import HadoopFolder
+
+    module = sys.modules[FilesSink.__module__]  # the name leads to the function
+    monkeypatch.setattr(module, "open_folder", lambda path: HadoopFolder(f"file://{path}"))
+    sink, out = files(tmp_path / "out", partition_by="k"), tmp_path / "out"
+    rows = spark.createDataFrame([(n, ODD[n % len(ODD)]) for n in range(20)], "n int, k string")
+    for checkpoint in (1, 2):
+        epoch = epoch_of(
+            spark, tmp_path / "work", checkpoint, rows.where(f"n % 2 + 1 = {checkpoint}")
+        )
+        handle = sink.pre_commit(epoch)
+        assert list(sink.pending(JOB, "out")) == [handle]
+        sink.commit(epoch, handle)
+        sink.recover_and_commit(epoch, handle)
+    found = (
+        spark.read.schema(rows.schema).option("basePath", str(out)).parquet(*committed_files(out))
+    )
+    assert Counter(found.collect()) == Counter(rows.collect())
+    assert nothing_is_staged(out)
+    assert len(committed_files(out)) == sum(len(e.files) for e in committed_epochs(out))
+
+
 # What readers see
 
 
@@ -362,6 +387,24 @@ def test_committing_again_does_nothing_not_even_after_readers_took_the_files(
     assert visible(out) == promised(out) == []
     assert len(committed_epochs(out)) == 1
     assert caplog.records == []
+
+
+def test_a_commit_that_died_before_it_removed_the_plan_has_nothing_left_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink, out = files(tmp_path / "out"), tmp_path / "out"
+    epoch = numbers_epoch(tmp_path / "work", 1, range(5))
+    handle = sink.pre_commit(epoch)
+    plan = out / handle["staging"] / "plan.json"
+    text = plan.read_bytes()
+    sink.commit(epoch, handle)
+    plan.parent.mkdir(parents=True)
+    plan.write_bytes(text)
+    for file in committed_files(out):
+        Path(file).unlink()
+    sink.recover_and_commit(epoch, handle)
+    assert caplog.records == []
+    assert nothing_is_staged(out)
 
 
 def test_staged_files_that_somebody_removed_are_told(

@@ -116,6 +116,8 @@ def test_the_jobs_name_must_be_able_to_name_a_directory() -> None:
 def test_uids_are_unique_over_sources_regions_and_sinks() -> None:
     found = _problems(_region("a", "s"), sinks=(_sink("s", "a"),))
     assert found == ["uid 's' is used twice, by a source and by a sink"]
+    found = _problems(_region("a", "s"), sinks=(_sink("S", "a"),))
+    assert found == ["uid 'S' differs from 's' only in case, by a source and by a sink"]
 
 
 def test_an_input_that_is_not_there_is_answered_with_the_nearest() -> None:

@@ -106,16 +106,19 @@ def _name_problems(
         yield f"the job's name {name!r} must be letters, digits, '_', '-' and '.', at most 100"
     if not regions:
         yield "the job has no region: add one with @job.region(uid, reads=…)"
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[str, str]] = {}  # files and tables may not tell cases apart
     for kind, uid in _uids(sources, regions, sinks):
         if not isinstance(uid, str) or not is_name(uid):
             yield (
                 f"{kind} uid {uid!r} must be given, as letters, digits, '_', '-' and '.', "
                 "at most 100: state is mapped by it"
             )
-        elif uid in seen:
-            yield f"uid {uid!r} is used twice, by a {seen[uid]} and by a {kind}"
-        seen.setdefault(uid, kind)
+            continue
+        if uid.lower() in seen:
+            other, its_kind = seen[uid.lower()]
+            same = "is used twice" if other == uid else f"differs from {other!r} only in case"
+            yield f"uid {uid!r} {same}, by a {its_kind} and by a {kind}"
+        seen.setdefault(uid.lower(), (uid, kind))
 
 
 def _uids(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
+from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink
 from holdfast.steps import step
@@ -53,7 +54,7 @@ class Distributed:
         tasks = self._sink.parallelism or epoch.spark.sparkContext.defaultParallelism
         rows = newest_by_key(epoch, key, tasks) if key else epoch.rows().coalesce(tasks)
         writing = _Writing(self._sink, epoch.job_id, epoch.sink, epoch.checkpoint, tuple(key))
-        collected = rows.mapInArrow(writing, "handle string").collect()
+        collected = map_batches(rows, writing, "handle string").collect()
         return [json.loads(row[0]) for row in collected]
 
     def _abort_others(self, epoch: Epoch, ours: Sequence[Handle]) -> None:
@@ -165,14 +166,14 @@ def newest_by_key(epoch: Epoch, key: Sequence[str], tasks: int) -> DataFrame:
 
     columns = epoch.schema.fieldNames()
     order = _order_in_batch() if epoch.batch is not None else _order_in_files()
-    rows = epoch.rows().select(*map(_column, columns), *(c.alias(n) for n, c in order.items()))
-    keys = [_column(name) for name in key]
+    rows = epoch.rows().select(*map(column, columns), *(c.alias(n) for n, c in order.items()))
+    keys = [column(name) for name in key]
     newest = Window.partitionBy(*keys).orderBy(*(sf.col(name).desc() for name in order))
     return (
         rows.repartition(tasks, *keys)
         .withColumn("_hf_rank", sf.row_number().over(newest))
         .where("_hf_rank = 1")
-        .select(*map(_column, columns))
+        .select(*map(column, columns))
     )
 
 
@@ -193,7 +194,8 @@ def _order_in_batch() -> dict[str, Any]:
     return {"_hf_row": sf.monotonically_increasing_id()}
 
 
-def _column(name: str) -> Any:
+def column(name: str) -> Any:
+    """A column of Spark's, whatever characters its name has."""
     from pyspark.sql import functions as sf
 
     escaped = name.replace("`", "``")
@@ -213,12 +215,17 @@ def refuse_missing_key(key: Sequence[str], schema: StructType) -> None:
 def refuse_null_keys(rows: pa.RecordBatch, key: Sequence[str], sink: str) -> None:
     """A row without a key can be neither found nor replaced."""
     for name in key:
-        if found := rows.column(name).null_count:
-            raise UsageError(
-                f"{found} rows have no value in key column {name!r}",
-                hint="Leave them out in the region, or give the sink another key.",
-                sink=sink,
-            )
+        if rows.column(name).null_count:
+            raise null_key(name, sink)
+
+
+def null_key(name: str, sink: str) -> UsageError:
+    """Rows without a key are refused."""
+    return UsageError(
+        f"rows have no value in key column {name!r}",
+        hint="Leave them out in the region, or give the sink another key.",
+        sink=sink,
+    )
 
 
 def _identity(handle: Handle) -> str:

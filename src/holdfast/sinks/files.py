@@ -92,7 +92,7 @@ class FilesSink:
         plan = file_staging.read_plan(storage, handle["staging"])
         manifest = Manifest(storage, *_owner(handle))
         known = manifest.has(handle["checkpoint"])
-        if plan is not None:
+        if plan is not None and not known:
             _move(folder, handle["staging"], plan)
             manifest.add(plan.epoch)
         elif handle["files"] and not known:

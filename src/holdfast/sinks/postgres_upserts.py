@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
 from holdfast.sinks.postgres_catalog import prepare_table
 from holdfast.sinks.postgres_session import Server
@@ -49,7 +50,7 @@ class PostgresUpserts:
             self.check(rows.sparkSession, rows.schema)
         tasks = self._parallelism or rows.sparkSession.sparkContext.defaultParallelism
         newest = last_by_key(rows, self._table.key, tasks)
-        newest.mapInArrow(_UpsertTask(self._server, self._table), "done boolean").collect()
+        map_batches(newest, _UpsertTask(self._server, self._table), "done boolean").collect()
 
 
 @dataclass(frozen=True, slots=True)

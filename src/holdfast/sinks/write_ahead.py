@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.sinks.distributed import newest_by_key, refuse_missing_key, refuse_null_keys
+from holdfast.sinks.distributed import (
+    column,
+    newest_by_key,
+    null_key,
+    refuse_missing_key,
+    refuse_null_keys,
+)
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.steps import step
 
@@ -70,7 +76,12 @@ class WriteAhead:
             self._sink.close()
 
     def pre_commit(self, epoch: Epoch) -> Handle:
-        """The rows are staged already; remember which job did that."""
+        """The rows are staged already; remember which job did that.
+
+        What can be known to fail must fail here: a commit would be tried for ever.
+        """
+        if epoch.files and self._sink.key:
+            _refuse_null_keys(epoch, self._sink.key)
         return {"checkpoint": epoch.checkpoint, "job_id": epoch.job_id}
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
@@ -96,6 +107,12 @@ class WriteAhead:
     def describe(self, handle: Handle) -> list[str]:  # noqa: ARG002
         """Where the rows will go."""
         return [self._sink.describe()]
+
+
+def _refuse_null_keys(epoch: Epoch, key: Sequence[str]) -> None:
+    for name in key:
+        if epoch.rows().where(column(name).isNull()).limit(1).count():
+            raise null_key(name, epoch.sink)
 
 
 @dataclass(frozen=True, slots=True)
