@@ -36,7 +36,7 @@ test: check ## every test: real Spark, real servers, real crashes
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo
 
-bench: $(READY) ## measure against cp -r; writes bench/results.md
+bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md
 	$(BIN)/python -m bench
 
 format: $(READY) ## rewrite the code as the linter wants it

@@ -104,19 +104,9 @@ def refuse_missing_rows(home: Path) -> None:
         assert connection.execute("SELECT COUNT(*) FROM t").fetchone() == (ROWS,)
 
 
-def main() -> None:
-    """By itself: ``python -m bench.sinks_sqlite``."""
+def measure_alone() -> list[Speed]:
+    """In a Spark of its own."""
     from holdfast.spark.session import local_session
 
     arrow = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-    spark = local_session("holdfast-bench", **{"spark.master": "local[2]", **arrow})
-    for speed in measure(spark):
-        print(
-            f"{speed.what}: {speed.sink:,.0f} rows/s, by hand {speed.by_hand:,.0f}, "
-            f"ratio {speed.ratio:.2f}"
-        )
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()
+    return measure(local_session("holdfast-bench", **{"spark.master": "local[2]", **arrow}))

@@ -65,6 +65,7 @@ class PostgresServer:
             "port": self.port,
             "unix_socket_directories": self._data,
             "max_prepared_transactions": prepared,
+            "timezone": "Asia/Kathmandu",  # whoever relies on the server's zone is found out
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = self._as_owner(["postgres", "-D", str(self._data), *options])

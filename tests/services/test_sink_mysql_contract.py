@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
+from holdfast.sinks import mysql_xa
 from holdfast.sinks.mysql import MySqlSink, mysql
 from holdfast.testing.sinks import Row, TwoPhaseCommitContract
 from tests.services.mariadb_server import MariaDbServer
@@ -15,10 +17,10 @@ _TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 
 class TestMySql(TwoPhaseCommitContract):
-    stride = 11  # the driver alone has many steps on its way to the server
+    stride = 37  # the driver alone has many steps on its way to the server
 
     @pytest.fixture(autouse=True)
-    def store(self, mariadb: MariaDbServer) -> None:
+    def store(self, mariadb: MariaDbServer) -> Iterator[None]:
         self.server = mariadb
         self.table = f"contract{next(_numbers)}"
         # Without a key in the sink the same rows may come twice, so the table has none either.
@@ -26,6 +28,12 @@ class TestMySql(TwoPhaseCommitContract):
             f"CREATE TABLE {self.table} (id BIGINT, text {_TEXT})",
             f"CREATE TABLE {self.table}_keyed (id BIGINT PRIMARY KEY, text {_TEXT})",
         )
+        yield
+        # The server has one list for all tables, and all tests use the same names.
+        connection = mariadb.connect(autocommit=True)
+        for name in mysql_xa.prepared(connection):
+            mysql_xa.finish(connection, "ROLLBACK", name)
+        connection.close()
 
     def make_sink(self) -> MySqlSink:
         sink = mysql(self.server.url, self.table)
