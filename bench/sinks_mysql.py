@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.services.mariadb_server import DATABASE, PASSWORD, USER, MariaDbServer, mariadb_server
+from tests.services.processes import LOOPBACK
+
 from bench.measure import in_turn
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
 from holdfast.sinks.mysql import mysql
 from holdfast.sinks.two_phase import TwoPhaseCommitSink
 from holdfast.spark.session import local_session
-from tests.services.mariadb_server import DATABASE, PASSWORD, USER, MariaDbServer, mariadb_server
-from tests.services.processes import LOOPBACK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

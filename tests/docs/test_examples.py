@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.faults.jobs.runner import QUICK_JAVA
+from tests.faults.jobs.warm import java_options
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -16,6 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_the_page_view_walk_through_shows_what_each_mode_promises() -> None:
     ended = subprocess.run(
         [sys.executable, str(EXAMPLES / "page_views_modes.py")],
+        env={**os.environ, "JDK_JAVA_OPTIONS": f"{QUICK_JAVA} {java_options()}"},
         capture_output=True,
         text=True,
         check=False,

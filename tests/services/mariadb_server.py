@@ -52,7 +52,8 @@ class MariaDbServer:
         connection = self.connect(database=DATABASE, autocommit=True)
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SET time_zone = '+00:00'")
+                # What a failed test has left locked must not stop the next one for a day.
+                cursor.execute("SET time_zone = '+00:00', lock_wait_timeout = 30")
                 for statement in statements:
                     cursor.execute(statement)
                 return list(cursor.fetchall())

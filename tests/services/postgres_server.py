@@ -63,7 +63,7 @@ class PostgresServer:
         settings = {
             "listen_addresses": LOOPBACK,
             "port": self.port,
-            "unix_socket_directories": self._data,
+            "unix_socket_directories": "",
             "max_prepared_transactions": prepared,
             "timezone": "Asia/Kathmandu",  # whoever relies on the server's zone is found out
         }
@@ -73,15 +73,15 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End it, gently or not: what it has promised is on disk."""
-        processes = self._processes()
         self._running.close()
         # Its children notice by themselves that it has gone, and hold its memory until then.
-        wait_until(lambda: not any(map(_is_alive, processes)), "PostgreSQL has ended")
+        wait_until(lambda: not self._processes(), "PostgreSQL has ended")
+        # It may be a zombie that nobody has buried yet, which the next one would take for alive.
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """Kill all of its processes in an instant, as when the machine dies."""
-        processes = self._processes()
-        for process in processes:
+        """Kill all of its processes at once, as when the machine dies."""
+        for process in self._processes():
             _kill(process)
         self.stop()
 
@@ -100,12 +100,9 @@ class PostgresServer:
         return ["runuser", "-u", SUPERUSER, "--", *program] if os.geteuid() == 0 else program
 
     def _processes(self) -> list[int]:
-        file = self._data / "postmaster.pid"
-        if not file.exists():
-            return []
-        parent = int(file.read_text().splitlines()[0])
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        return [parent, *map(int, children.read_text().split())] if children.exists() else []
+        """All of them work in the directory of the data, also those whose parent has gone."""
+        numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        return [number for number in numbers if _directory_of(number) == self._data]
 
 
 def _binaries() -> Path:
@@ -125,8 +122,11 @@ def _find_binaries() -> Path | None:
     return Path(anywhere).parent if anywhere else None
 
 
-def _is_alive(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+def _directory_of(process: int) -> Path | None:
+    try:
+        return Path(f"/proc/{process}/cwd").readlink()
+    except OSError:  # it has ended, or is not ours
+        return None
 
 
 def _kill(process: int) -> None:

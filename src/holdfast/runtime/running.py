@@ -29,7 +29,7 @@ from holdfast.runtime.snapshots import Snapshots
 from holdfast.runtime.transactions import Listing, of_running
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import Retention, Settings, StorageKind
-from holdfast.sinks import Distributed, EpochSink
+from holdfast.sinks import CheckedSink, Distributed, EpochSink
 from holdfast.spark.jvm_process import spark_is_there
 from holdfast.spark.progress import BatchListener
 from holdfast.steps import step
@@ -225,6 +225,9 @@ class RunningJob:
                 region.build(self.spark, self.graph.sources, producers)
             for sink in self.sinks:
                 sink.prepare(self.spark, self.regions[sink.region].schema)
+            for use in self.graph.sinks.values():
+                if isinstance(use.sink, CheckedSink):
+                    use.sink.check(self.spark, self.regions[use.region].schema)
             self._recover_sinks()
         self._runs: dict[str, RunningRegion] = {}
         self._early: list[tuple[Any, ...]] = []

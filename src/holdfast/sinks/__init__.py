@@ -17,8 +17,16 @@ Of your own: subclass ``TwoPhaseCommitSink`` for a store that can prepare a tran
 from typing import Any
 
 from holdfast.sinks.distributed import Distributed
-from holdfast.sinks.files import FilesSink, committed_files, files
-from holdfast.sinks.interface import Epoch, EpochSegment, EpochSink, Handle, PlainSink
+from holdfast.sinks.files import FilesSink, committed_epochs, committed_files, files
+from holdfast.sinks.interface import (
+    CheckedSink,
+    Epoch,
+    EpochSegment,
+    EpochSink,
+    Handle,
+    PlainSink,
+)
+from holdfast.sinks.manifest import CommittedEpoch
 from holdfast.sinks.mysql import mysql
 from holdfast.sinks.plain import ForeachBatchSink, console, foreach_batch
 from holdfast.sinks.postgres import postgres
@@ -29,6 +37,8 @@ from holdfast.sinks.write_ahead import Marker, WriteAhead, WriteAheadSink
 from holdfast.sinks.dbapi import write_ahead  # isort: skip
 
 __all__ = [
+    "CheckedSink",
+    "CommittedEpoch",
     "Distributed",
     "Epoch",
     "EpochSegment",
@@ -42,6 +52,7 @@ __all__ = [
     "TwoPhaseCommitSink",
     "WriteAheadSink",
     "checkpoint_of",
+    "committed_epochs",
     "committed_files",
     "console",
     "files",

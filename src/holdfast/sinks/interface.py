@@ -103,3 +103,11 @@ class PlainSink(Protocol):
 
     def write(self, rows: DataFrame, batch: int) -> None:
         """Take the rows of one batch, a DataFrame."""
+
+
+@runtime_checkable
+class CheckedSink(PlainSink, Protocol):
+    """A plain sink that looks before the first row whether it can take them."""
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:
+        """Raise ``UsageError`` if rows of this schema cannot be written."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
 from holdfast.sinks.mysql_rows import insert
 from holdfast.sinks.mysql_server import MySqlServer, MySqlUnavailable, ask
@@ -48,11 +49,8 @@ class MySqlUpserts:
         """Write the rows of one batch; of those with the same key the last."""
         if not self._checked:
             self.check(rows.sparkSession, rows.schema)
-        writing = _Writing(self.server, self.table, tuple(rows.columns))
         newest = last_by_key(rows, self.table.key, self.parallelism)
-        # Spark's mapInArrow does not find columns with dots or backticks in their names.
-        plain = newest.toDF(*(f"c{at}" for at in range(len(rows.columns))))
-        plain.mapInArrow(writing, "done boolean").collect()
+        map_batches(newest, _Writing(self.server, self.table), "done boolean").collect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,11 @@ class _Writing:
 
     server: MySqlServer
     table: Table
-    columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = None
         try:
-            for batch in batches:
-                rows = batch.rename_columns(list(self.columns))
+            for rows in batches:
                 if rows.num_rows:
                     refuse_null_keys(rows, self.table.key, self.table.text)
                     connection = connection or self.server.session()

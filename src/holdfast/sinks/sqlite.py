@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.sinks import tables
+from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.dbapi import DbApiSink
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
 from holdfast.sinks.sqlite_table import SqliteTable
@@ -129,7 +130,7 @@ class IdempotentSqliteSink:
             self.check(rows.sparkSession, rows.schema)
         upserting = _Upserting(self._sink)
         # Not ``coalesce``, which would compute the whole batch in one task.
-        rows.repartition(1).mapInArrow(upserting, "done boolean").collect()
+        map_batches(rows.repartition(1), upserting, "done boolean").collect()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.distributed import (
     column,
     newest_by_key,
@@ -91,7 +92,7 @@ class WriteAhead:
         key = list(self._sink.key)
         rows = newest_by_key(epoch, key, 1) if key else epoch.rows().coalesce(1)
         marker = Marker(handle["job_id"], epoch.sink, handle["checkpoint"])
-        rows.mapInArrow(_Writing(self._sink, marker, tuple(key)), "done boolean").collect()
+        map_batches(rows, _Writing(self._sink, marker, tuple(key)), "done boolean").collect()
 
     def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """The marker tells whether there is anything to do."""
