@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import holdfast as hf
 from bench.running import RowsRead, plain_session, running, wait_for
 from holdfast.runtime.running import State
-from holdfast.sinks.files import committed_epochs
+from holdfast.sinks.files.sink import committed_epochs
 from holdfast.spark.session import local_session
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.services.processes import LOOPBACK
 from bench.measure import in_turn
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
-from holdfast.sinks.mysql import mysql
+from holdfast.sinks.mysql.sink import mysql
 from holdfast.sinks.two_phase import TwoPhaseCommitSink
 from holdfast.spark.session import local_session
 

@@ -16,7 +16,7 @@ from tests.services.postgres_server import PostgresServer, postgres_server
 
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
-from holdfast.sinks.postgres import postgres
+from holdfast.sinks.postgres.sink import postgres
 from holdfast.sinks.two_phase import TwoPhaseCommitSink
 from holdfast.spark.session import local_session
 

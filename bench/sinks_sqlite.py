@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import in_turn
 from holdfast.sinks import Epoch, EpochSegment
-from holdfast.sinks.sqlite import SqliteSink, sqlite
+from holdfast.sinks.sqlite.sink import SqliteSink, sqlite
 from holdfast.sinks.write_ahead import WriteAhead
 
 ROWS = 300_000

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.sinks.dbapi import write_ahead
-from holdfast.sinks.sqlite import sqlite
+from holdfast.sinks.dbapi.sink import write_ahead
+from holdfast.sinks.sqlite.sink import sqlite
 from holdfast.sinks.write_ahead import WriteAheadSink
 from holdfast.testing.sinks import WriteAheadContract
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.sinks import mysql_xa
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
-from holdfast.sinks.mysql import MySqlSink, mysql
-from holdfast.sinks.mysql_server import MySqlRefused, MySqlUnavailable
-from holdfast.sinks.mysql_upserts import MySqlUpserts
+from holdfast.sinks.mysql import xa as mysql_xa
+from holdfast.sinks.mysql.server import MySqlRefused, MySqlUnavailable
+from holdfast.sinks.mysql.sink import MySqlSink, mysql
+from holdfast.sinks.mysql.upserts import MySqlUpserts
 from holdfast.sinks.two_phase import Part
 from tests.services.mariadb_server import DATABASE, PASSWORD, MariaDbServer
 from tests.services.processes import wait_until

@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from holdfast.sinks import mysql_xa
-from holdfast.sinks.mysql import MySqlSink, mysql
+from holdfast.sinks.mysql import xa as mysql_xa
+from holdfast.sinks.mysql.sink import MySqlSink, mysql
 from holdfast.testing.sinks import Row, TwoPhaseCommitContract
 from tests.services.mariadb_server import MariaDbServer
 

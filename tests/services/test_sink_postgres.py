@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.sinks.distributed import Distributed
-from holdfast.sinks.postgres import PostgresSink, postgres
-from holdfast.sinks.postgres_session import PostgresFailure, Server
-from holdfast.sinks.postgres_upserts import PostgresUpserts
+from holdfast.sinks.postgres.session import PostgresFailure, Server
+from holdfast.sinks.postgres.sink import PostgresSink, postgres
+from holdfast.sinks.postgres.upserts import PostgresUpserts
 from holdfast.sinks.tables import table
 from holdfast.sinks.two_phase import Part
 from holdfast.testing.sinks import Row, TwoPhaseCommitContract

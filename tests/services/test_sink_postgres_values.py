@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import UsageError
 from holdfast.sinks.distributed import Distributed
-from holdfast.sinks.postgres import PostgresSink, postgres
+from holdfast.sinks.postgres.sink import PostgresSink, postgres
 from tests.services.epochs import epoch, written
 from tests.services.postgres_server import PostgresServer
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from holdfast.sinks.files import FilesSink
+from holdfast.sinks.files.sink import FilesSink
 from holdfast.sinks.interface import Epoch, Handle
 
 

@@ -332,7 +332,8 @@ def test_a_batch_that_was_not_staged_and_that_no_checkpoint_has_survives_a_resta
     tap, shelf = Tap(), Shelf(tmp_path / "shelf")
     unwilling = {**EVERY_BATCH, "tolerable": 1000}
     job = passing(tap, shelf)
-    refuse = job.on_snapshot(Reluctant())
+    refuse = Reluctant()
+    job.on_snapshot(refuse)
     with running(job, tmp_path, **unwilling) as live:
         refuse.reluctant = True
         tap.give(5)

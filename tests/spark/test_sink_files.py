@@ -20,8 +20,8 @@ import pytest
 
 from holdfast.errors import StorageError, UsageError
 from holdfast.sinks import Epoch, EpochSegment, Handle
-from holdfast.sinks import manifest as manifest_module
-from holdfast.sinks.files import FilesSink, committed_epochs, committed_files, files
+from holdfast.sinks.files import manifest as manifest_module
+from holdfast.sinks.files.sink import FilesSink, committed_epochs, committed_files, files
 from holdfast.storage.moving import LocalFolder
 from holdfast.testing.interruption import kill_at, kill_at_every_step
 from tests.spark.dying_sinks import pre_committing, recover, recovering

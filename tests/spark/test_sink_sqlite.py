@@ -23,8 +23,8 @@ from pyspark.sql import functions as sf
 import holdfast as hf
 from holdfast.errors import StorageError, UsageError
 from holdfast.sinks import Epoch, EpochSegment
-from holdfast.sinks.dbapi import write_ahead
-from holdfast.sinks.sqlite import Connecting, SqliteSink, refuse_remote, sqlite
+from holdfast.sinks.dbapi.sink import write_ahead
+from holdfast.sinks.sqlite.sink import Connecting, SqliteSink, refuse_remote, sqlite
 from holdfast.sinks.tables import table
 from holdfast.sinks.write_ahead import Marker, WriteAhead
 from tests.spark.taps import until
@@ -163,7 +163,7 @@ def test_a_task_killed_inside_the_transaction_leaves_nothing_and_the_next_try_wr
 
 WRITER = """
 import sys, pyarrow as pa
-from holdfast.sinks.sqlite import sqlite
+from holdfast.sinks.sqlite.sink import sqlite
 from holdfast.sinks.write_ahead import Marker
 
 path, checkpoints = sys.argv[1], int(sys.argv[2])

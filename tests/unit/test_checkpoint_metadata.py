@@ -84,7 +84,7 @@ _CHECKPOINTS = st.builds(
     spark=_TEXT,
     regions=_some(_REGIONS),
     in_flight=_some(st.builds(SegmentSnapshot, _TEXT, _NUMBER, _some(_FILES))),
-    transactions=_some(st.builds(Transaction, _TEXT, _NUMBER, _OBJECT)),
+    transactions=_some(st.builds(Transaction, _TEXT, _NUMBER, _NUMBER, _NUMBER, _OBJECT)),
     user=_OBJECT,
     statistics=_OBJECT,
 )

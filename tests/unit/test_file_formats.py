@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.sinks.files import files
+from holdfast.sinks.files.sink import files
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import BinaryIO
 import pytest
 
 from holdfast.errors import FileMissing, StorageError, UnknownFormat
-from holdfast.sinks import manifest as manifest_module
-from holdfast.sinks.manifest import (
+from holdfast.sinks.files import manifest as manifest_module
+from holdfast.sinks.files.manifest import (
     CommittedEpoch,
     Manifest,
     decode,

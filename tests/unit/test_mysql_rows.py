@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.sinks.mysql_rows import insert
+from holdfast.sinks.mysql.rows import insert
 from holdfast.sinks.tables import table
 
 PACKET = 1 << 24

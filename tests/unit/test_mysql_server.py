@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.sinks.mysql import MySqlSink, mysql
-from holdfast.sinks.mysql_server import MySqlServer, MySqlUnavailable, server
-from holdfast.sinks.mysql_upserts import MySqlUpserts
-from holdfast.sinks.mysql_xa import Xid, owner, xid
+from holdfast.sinks.mysql.server import MySqlServer, MySqlUnavailable, server
+from holdfast.sinks.mysql.sink import MySqlSink, mysql
+from holdfast.sinks.mysql.upserts import MySqlUpserts
+from holdfast.sinks.mysql.xa import Xid, owner, xid
 from holdfast.sinks.two_phase import Part
 
 JOB = "0123456789abcdef" * 2

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from holdfast.errors import UsageError
-from holdfast.sinks.mysql_types import Column, column_types, fits
+from holdfast.sinks.mysql.types import Column, column_types, fits
 
 
 def schema(**columns: spark.DataType) -> spark.StructType:

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import types as t
 
 from holdfast.errors import UsageError
-from holdfast.sinks.postgres_rows import as_array_literal, as_csv, hex_texts
-from holdfast.sinks.postgres_session import Server
-from holdfast.sinks.postgres_types import Column, column_type, fits
+from holdfast.sinks.postgres.rows import as_array_literal, as_csv, hex_texts
+from holdfast.sinks.postgres.session import Server
+from holdfast.sinks.postgres.types import Column, column_type, fits
 
 
 def column(kind: str, modifier: int = -1, is_enum: bool = False) -> Column:

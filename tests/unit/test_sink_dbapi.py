@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import StorageError, UsageError
-from holdfast.sinks.dbapi import DbApiSink, write_ahead
-from holdfast.sinks.markers import KEPT
-from holdfast.sinks.statements import Dialect, ParamStyle, Upsert, insert, writing
+from holdfast.sinks.dbapi.markers import KEPT
+from holdfast.sinks.dbapi.sink import DbApiSink, write_ahead
+from holdfast.sinks.dbapi.statements import Dialect, ParamStyle, Upsert, insert, writing
 from holdfast.sinks.tables import table
 from holdfast.sinks.write_ahead import Marker
 

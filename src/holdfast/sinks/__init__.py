@@ -17,7 +17,8 @@ Of your own: subclass ``TwoPhaseCommitSink`` for a store that can prepare a tran
 from typing import Any
 
 from holdfast.sinks.distributed import Distributed
-from holdfast.sinks.files import FilesSink, committed_epochs, committed_files, files
+from holdfast.sinks.files.manifest import CommittedEpoch
+from holdfast.sinks.files.sink import FilesSink, committed_epochs, committed_files, files
 from holdfast.sinks.interface import (
     CheckedSink,
     Epoch,
@@ -26,15 +27,14 @@ from holdfast.sinks.interface import (
     Handle,
     PlainSink,
 )
-from holdfast.sinks.manifest import CommittedEpoch
-from holdfast.sinks.mysql import mysql
+from holdfast.sinks.mysql.sink import mysql
 from holdfast.sinks.plain import ForeachBatchSink, console, foreach_batch
-from holdfast.sinks.postgres import postgres
-from holdfast.sinks.sqlite import sqlite
+from holdfast.sinks.postgres.sink import postgres
+from holdfast.sinks.sqlite.sink import sqlite
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink, checkpoint_of
 from holdfast.sinks.write_ahead import Marker, WriteAhead, WriteAheadSink
 
-from holdfast.sinks.dbapi import write_ahead  # isort: skip
+from holdfast.sinks.dbapi.sink import write_ahead  # isort: skip
 
 __all__ = [
     "CheckedSink",

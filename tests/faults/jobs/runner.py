@@ -51,7 +51,11 @@ def build(spec: JobSpec, out: Path) -> hf.Job:
 def database(kind: str, place: str, region: RegionSpec) -> Any:
     """Counts replace older counts; other rows are appended."""
     key = "key" if region.kind == "count" else None
-    make = {"postgres": hf.sinks.postgres, "mysql": hf.sinks.mysql, "sqlite": hf.sinks.sqlite}
+    make: dict[str, Any] = {
+        "postgres": hf.sinks.postgres,
+        "mysql": hf.sinks.mysql,
+        "sqlite": hf.sinks.sqlite,
+    }
     return make[kind](place, f"rows_{region.uid}", key=key, create=True)
 
 

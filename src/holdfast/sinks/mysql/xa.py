@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from holdfast.sinks.mysql_server import MySqlUnavailable, ask, driver, number_of
+from holdfast.sinks.mysql.server import MySqlUnavailable, ask, driver, number_of
 from holdfast.sinks.two_phase import Part
 
 _FORMAT = 0x4846

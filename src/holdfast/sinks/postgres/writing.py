@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.sinks.postgres_catalog import MARK, Catalogue, names
-from holdfast.sinks.postgres_rows import as_array_literal, as_csv
-from holdfast.sinks.postgres_session import Session
+from holdfast.sinks.postgres.catalog import MARK, Catalogue, names
+from holdfast.sinks.postgres.rows import as_array_literal, as_csv
+from holdfast.sinks.postgres.session import Session
 from holdfast.sinks.tables import Table, quote
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.sinks.statements import Dialect, insert
+from holdfast.sinks.dbapi.statements import Dialect, insert
 from holdfast.sinks.tables import Table
 from holdfast.sinks.write_ahead import Marker
 

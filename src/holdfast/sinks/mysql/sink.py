@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.errors import UsageError
 from holdfast.sinks.interface import Handle
-from holdfast.sinks.mysql_rows import insert
-from holdfast.sinks.mysql_server import MySqlServer, ask, server
-from holdfast.sinks.mysql_tables import (
+from holdfast.sinks.mysql.rows import insert
+from holdfast.sinks.mysql.server import MySqlServer, ask, server
+from holdfast.sinks.mysql.tables import (
     check_engine,
     check_parallel,
     check_rights,
@@ -32,8 +32,8 @@ from holdfast.sinks.mysql_tables import (
     ready,
     whole_name,
 )
-from holdfast.sinks.mysql_upserts import MySqlUpserts
-from holdfast.sinks.mysql_xa import Xid, finish, owner, prepare, prepared, start, xid
+from holdfast.sinks.mysql.upserts import MySqlUpserts
+from holdfast.sinks.mysql.xa import Xid, finish, owner, prepare, prepared, start, xid
 from holdfast.sinks.tables import Table
 from holdfast.sinks.tables import table as named
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
-from holdfast.sinks.postgres_catalog import prepare_table
-from holdfast.sinks.postgres_session import Server
-from holdfast.sinks.postgres_writing import BEGIN, writing
+from holdfast.sinks.postgres.catalog import prepare_table
+from holdfast.sinks.postgres.session import Server
+from holdfast.sinks.postgres.writing import BEGIN, writing
 from holdfast.sinks.tables import Table
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.sinks import tables
-from holdfast.sinks.markers import Markers
-from holdfast.sinks.statements import (
+from holdfast.sinks.dbapi.markers import Markers
+from holdfast.sinks.dbapi.statements import (
     Dialect,
     ParamStyle,
     Statement,

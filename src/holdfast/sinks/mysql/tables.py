@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
-from holdfast.sinks.mysql_server import MySqlRefused, MySqlServer, ask
-from holdfast.sinks.mysql_types import Column, column_types, fits
+from holdfast.sinks.mysql.server import MySqlRefused, MySqlServer, ask
+from holdfast.sinks.mysql.types import Column, column_types, fits
 from holdfast.sinks.tables import Found, Table, quote, refuse_misfit
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import FileMissing, UnknownFormat
-from holdfast.sinks.file_formats import Format
+from holdfast.sinks.files.formats import Format
+from holdfast.sinks.files.manifest import CommittedEpoch, from_item, to_item
 from holdfast.sinks.interface import Epoch
-from holdfast.sinks.manifest import CommittedEpoch, from_item, to_item
 from holdfast.storage import Storage, disk
 from holdfast.storage.local import local_path
 from holdfast.storage.moving import Folder

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.sinks.interface import Handle
-from holdfast.sinks.postgres_catalog import Catalogue, prepare_table, refuse_too_few_prepared
-from holdfast.sinks.postgres_session import Server, Session
-from holdfast.sinks.postgres_upserts import PostgresUpserts
-from holdfast.sinks.postgres_writing import BEGIN, Writing, writing
+from holdfast.sinks.postgres.catalog import Catalogue, prepare_table, refuse_too_few_prepared
+from holdfast.sinks.postgres.session import Server, Session
+from holdfast.sinks.postgres.upserts import PostgresUpserts
+from holdfast.sinks.postgres.writing import BEGIN, Writing, writing
 from holdfast.sinks.tables import Table
 from holdfast.sinks.tables import table as named_table
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink, checkpoint_of

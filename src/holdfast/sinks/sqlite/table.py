@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 from holdfast.sinks import tables
-from holdfast.sinks.sqlite_types import Storage, affinity, folded, storage_of
+from holdfast.sinks.sqlite.types import Storage, affinity, folded, storage_of
 from holdfast.sinks.tables import Found, Table, quote
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
-from holdfast.sinks.mysql_rows import insert
-from holdfast.sinks.mysql_server import MySqlServer, MySqlUnavailable, ask
-from holdfast.sinks.mysql_tables import ready
+from holdfast.sinks.mysql.rows import insert
+from holdfast.sinks.mysql.server import MySqlServer, MySqlUnavailable, ask
+from holdfast.sinks.mysql.tables import ready
 from holdfast.sinks.tables import Table
 
 if TYPE_CHECKING:

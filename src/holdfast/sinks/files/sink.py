@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.errors import UsageError
 from holdfast.settings.values import read_size
-from holdfast.sinks import file_formats, file_staging
-from holdfast.sinks.file_formats import Format
-from holdfast.sinks.file_staging import Layout, Plan
+from holdfast.sinks.files import formats as file_formats
+from holdfast.sinks.files import staging as file_staging
+from holdfast.sinks.files.formats import Format
+from holdfast.sinks.files.manifest import CommittedEpoch, Manifest, read_manifest
+from holdfast.sinks.files.staging import Layout, Plan
 from holdfast.sinks.interface import Epoch, Handle
-from holdfast.sinks.manifest import CommittedEpoch, Manifest, read_manifest
 from holdfast.storage import Storage, open_storage
 from holdfast.storage.moving import Folder, open_folder
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.sinks import tables
 from holdfast.sinks.arrow_tasks import map_batches
-from holdfast.sinks.dbapi import DbApiSink
+from holdfast.sinks.dbapi.sink import DbApiSink
 from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
-from holdfast.sinks.sqlite_table import SqliteTable
-from holdfast.sinks.sqlite_types import refuse_types
+from holdfast.sinks.sqlite.table import SqliteTable
+from holdfast.sinks.sqlite.types import refuse_types
 from holdfast.sinks.tables import Table
 from holdfast.sinks.values import Values, text_values
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.sinks.postgres_session import Session, more_prepared
-from holdfast.sinks.postgres_types import Column, column_types, fits
+from holdfast.sinks.postgres.session import Session, more_prepared
+from holdfast.sinks.postgres.types import Column, column_types, fits
 from holdfast.sinks.tables import Found, Table, quote, refuse_misfit
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Files that appear exactly once: Parquet, JSON lines, CSV."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: prepared transactions, or idempotent upserts."""

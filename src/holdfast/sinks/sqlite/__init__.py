@@ -1,0 +1,1 @@
+"""SQLite, the embedded default: write-ahead, or idempotent."""
