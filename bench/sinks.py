@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from bench import contrast, sinks_files, sinks_mysql, sinks_postgres, sinks_sqlite
+from bench.databases import JDBC, JDBC_REWRITE, SINK, SINK_TWO, UPSERT, Speeds
 
 PER_SECOND = "| {} | {:,.0f} | {:,.0f} | {:.2f} | {} |"
 POSTGRES_AIM, FILES_AIM = 1.0, 0.9
@@ -54,16 +55,16 @@ def _run(module: str) -> Any:
     return modules[module]()
 
 
-def _database(name: str, speeds: Any, aim: float | None) -> list[str]:
+def _database(name: str, speeds: Speeds, aim: float | None) -> list[str]:
     found = speeds.per_second
-    plain, best = found["JDBC"], found["JDBC, statements joined"]
+    plain, best, ours = found[JDBC], found[JDBC_REWRITE], found[SINK]
     rows = [
-        (f"{name}, append, against Spark's JDBC writer", plain, found["sink"], aim),
-        (f"{name}, append, against JDBC with statements joined", best, found["sink"], None),
-        (f"{name}, append in 2 parts, against the same", best, found["sink, 2 parts"], None),
-        (f"{name}, upsert, against JDBC append", plain, found["sink, upsert of new keys"], None),
+        (f"{name}, append, against Spark's JDBC writer", plain, ours, aim),
+        (f"{name}, append, against JDBC with statements joined", best, ours, None),
+        (f"{name}, append in 2 parts, against the same", best, found[SINK_TWO], None),
+        (f"{name}, upsert, against JDBC append", plain, found[UPSERT], None),
     ]
-    return [_row(what, against, ours, wanted) for what, against, ours, wanted in rows]
+    return [_row(*row) for row in rows]
 
 
 def _sqlite(speeds: list[Any]) -> list[str]:

@@ -7,17 +7,17 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast.errors import UsageError
 from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.interface import Epoch, Handle
+from holdfast.sinks.keys import newest_by_key, refuse_missing_key, refuse_null_keys
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink
 from holdfast.steps import step
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -154,78 +154,6 @@ class _Writing:
         task = TaskContext.get()
         number = task.partitionId() if task is not None else 0
         return Part(self.job_id, self.uid, self.checkpoint, number, secrets.token_hex(4))
-
-
-def newest_by_key(epoch: Epoch, key: Sequence[str], tasks: int) -> DataFrame:
-    """Of rows with the same key the newest: of the last batch, and there the one written last.
-
-    All rows of a key are in one task.
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sf
-
-    columns = epoch.schema.fieldNames()
-    order = _order_in_batch() if epoch.batch is not None else _order_in_files()
-    rows = epoch.rows().select(*map(column, columns), *(c.alias(n) for n, c in order.items()))
-    keys = [column(name) for name in key]
-    newest = Window.partitionBy(*keys).orderBy(*(sf.col(name).desc() for name in order))
-    return (
-        rows.repartition(tasks, *keys)
-        .withColumn("_hf_rank", sf.row_number().over(newest))
-        .where("_hf_rank = 1")
-        .select(*map(column, columns))
-    )
-
-
-def _order_in_files() -> dict[str, Any]:
-    from pyspark.sql import functions as sf
-
-    folder = sf.regexp_extract("_metadata.file_path", r"/(\d+)-[^/]*/[^/]*$", 1)
-    return {
-        "_hf_batch": folder.cast("long"),
-        "_hf_file": sf.col("_metadata.file_path"),
-        "_hf_row": sf.col("_metadata.row_index"),
-    }
-
-
-def _order_in_batch() -> dict[str, Any]:
-    from pyspark.sql import functions as sf
-
-    return {"_hf_row": sf.monotonically_increasing_id()}
-
-
-def column(name: str) -> Any:
-    """A column of Spark's, whatever characters its name has."""
-    from pyspark.sql import functions as sf
-
-    escaped = name.replace("`", "``")
-    return sf.col(f"`{escaped}`")
-
-
-def refuse_missing_key(key: Sequence[str], schema: StructType) -> None:
-    """The key must be among the columns."""
-    missing = [name for name in key if name not in schema.fieldNames()]
-    if missing:
-        raise UsageError(
-            f"the key of the sink is not among the columns: {', '.join(missing)}",
-            hint=f"The rows have {', '.join(schema.fieldNames())}.",
-        )
-
-
-def refuse_null_keys(rows: pa.RecordBatch, key: Sequence[str], sink: str) -> None:
-    """A row without a key can be neither found nor replaced."""
-    for name in key:
-        if rows.column(name).null_count:
-            raise null_key(name, sink)
-
-
-def null_key(name: str, sink: str) -> UsageError:
-    """Rows without a key are refused."""
-    return UsageError(
-        f"rows have no value in key column {name!r}",
-        hint="Leave them out in the region, or give the sink another key.",
-        sink=sink,
-    )
 
 
 def _identity(handle: Handle) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from holdfast.errors import UsageError
 
@@ -38,6 +38,25 @@ def table(name: str | Sequence[str], key: str | Sequence[str] | None) -> Table:
         raise UsageError("this is not the name of a table", given=name)
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     return Table(parts, keys)
+
+
+Delivery = Literal["exactly-once", "idempotent"]
+
+
+def refuse_delivery(target: Table, delivery: str, parallelism: int | None = None) -> None:
+    """Arguments of a database sink that cannot be meant."""
+    if parallelism is not None and parallelism < 1:
+        raise UsageError("parallelism is at least 1", given=parallelism)
+    if delivery not in get_args(Delivery):
+        raise UsageError(
+            f"there is no delivery {delivery!r}", hint="It is exactly-once or idempotent."
+        )
+    if delivery == "idempotent" and not target.key:
+        raise UsageError(
+            "idempotent delivery replaces rows by key, and there is none",
+            hint="Give key=…, or use delivery='exactly-once'.",
+            table=target.text,
+        )
 
 
 def quote(identifier: str, mark: str) -> str:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.sinks.arrow_tasks import map_batches
-from holdfast.sinks.distributed import (
+from holdfast.sinks.interface import Epoch, Handle
+from holdfast.sinks.keys import (
     column,
     newest_by_key,
     null_key,
     refuse_missing_key,
     refuse_null_keys,
 )
-from holdfast.sinks.interface import Epoch, Handle
 from holdfast.steps import step
 
 if TYPE_CHECKING:

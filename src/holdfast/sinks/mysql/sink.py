@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.errors import UsageError
 from holdfast.sinks.interface import Handle
 from holdfast.sinks.mysql.rows import insert
 from holdfast.sinks.mysql.server import MySqlServer, ask, server
@@ -34,7 +33,7 @@ from holdfast.sinks.mysql.tables import (
 )
 from holdfast.sinks.mysql.upserts import MySqlUpserts
 from holdfast.sinks.mysql.xa import Xid, finish, owner, prepare, prepared, start, xid
-from holdfast.sinks.tables import Table
+from holdfast.sinks.tables import Delivery, Table, refuse_delivery
 from holdfast.sinks.tables import table as named
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink
 
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-Delivery = Literal["exactly-once", "idempotent"]
 
 
 class MySqlSink(TwoPhaseCommitSink):
@@ -175,16 +172,7 @@ def mysql(
     """
     where = server(url)
     target = whole_name(named(table, key), where)
-    if parallelism is not None and parallelism < 1:
-        raise UsageError("`parallelism` is at least 1", given=parallelism)
-    if delivery == "exactly-once":
-        return MySqlSink(where, target, create=create, parallelism=parallelism or 1)
-    if delivery != "idempotent":
-        raise UsageError('`delivery` is "exactly-once" or "idempotent"', given=delivery)
-    if not target.key:
-        raise UsageError(
-            "without a key a row that comes again cannot be told from a new one",
-            hint='Give the sink a key, or leave delivery="idempotent" out.',
-            table=target.text,
-        )
-    return MySqlUpserts(where, target, create, parallelism)
+    refuse_delivery(target, delivery, parallelism)
+    if delivery == "idempotent":
+        return MySqlUpserts(where, target, create, parallelism)
+    return MySqlSink(where, target, create=create, parallelism=parallelism or 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.sinks.arrow_tasks import map_batches
-from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
+from holdfast.sinks.keys import last_by_key, refuse_missing_key, refuse_null_keys
 from holdfast.sinks.mysql.rows import insert
 from holdfast.sinks.mysql.server import MySqlServer, MySqlUnavailable, ask
 from holdfast.sinks.mysql.tables import ready
@@ -49,7 +49,8 @@ class MySqlUpserts:
         """Write the rows of one batch; of those with the same key the last."""
         if not self._checked:
             self.check(rows.sparkSession, rows.schema)
-        newest = last_by_key(rows, self.table.key, self.parallelism)
+        tasks = self.parallelism or rows.sparkSession.sparkContext.defaultParallelism
+        newest = last_by_key(rows, self.table.key, tasks)
         map_batches(newest, _Writing(self.server, self.table), "done boolean").collect()
 
 
@@ -89,22 +90,3 @@ class _Writing:
                     raise
             else:
                 return
-
-
-def last_by_key(rows: DataFrame, key: tuple[str, ...], tasks: int | None) -> DataFrame:
-    """Of rows with the same key the one that stands last. All rows of a key are in one task."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sf
-
-    names = rows.columns
-    numbered = rows.withColumn("_hf_row", sf.monotonically_increasing_id())
-    keys = [numbered[_escaped(name)] for name in key]
-    placed = numbered.repartition(tasks, *keys) if tasks else numbered.repartition(*keys)
-    newest = Window.partitionBy(*keys).orderBy(sf.col("_hf_row").desc())
-    ranked = placed.withColumn("_hf_rank", sf.row_number().over(newest)).where("_hf_rank = 1")
-    return ranked.select(*(sf.col(_escaped(name)) for name in names))
-
-
-def _escaped(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

@@ -20,7 +20,7 @@ Other writers of the same keys wait that long; readers never do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.sinks.interface import Handle
@@ -28,7 +28,7 @@ from holdfast.sinks.postgres.catalog import Catalogue, prepare_table, refuse_too
 from holdfast.sinks.postgres.session import Server, Session
 from holdfast.sinks.postgres.upserts import PostgresUpserts
 from holdfast.sinks.postgres.writing import BEGIN, Writing, writing
-from holdfast.sinks.tables import Table
+from holdfast.sinks.tables import Delivery, Table, refuse_delivery
 from holdfast.sinks.tables import table as named_table
 from holdfast.sinks.two_phase import Part, TwoPhaseCommitSink, checkpoint_of
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-Delivery = Literal["exactly-once", "idempotent"]
 
 _NAME_BYTES = 199
 """The longest name of a prepared transaction."""
@@ -177,17 +175,7 @@ def postgres(
     """
     target = named_table(table, key)
     server = Server(url)
-    if parallelism is not None and parallelism < 1:
-        raise UsageError("parallelism is at least 1", given=parallelism)
-    if delivery == "exactly-once":
-        return PostgresSink(server, target, create=create, parallelism=parallelism)
-    if delivery != "idempotent":
-        raise UsageError(
-            f"there is no delivery {delivery!r}", hint="It is exactly-once or idempotent."
-        )
-    if not target.key:
-        raise UsageError(
-            "idempotent delivery replaces rows by key, and there is none",
-            hint="Give key=…, or use delivery='exactly-once'.",
-        )
-    return PostgresUpserts(server, target, create=create, parallelism=parallelism)
+    refuse_delivery(target, delivery, parallelism)
+    if delivery == "idempotent":
+        return PostgresUpserts(server, target, create=create, parallelism=parallelism)
+    return PostgresSink(server, target, create=create, parallelism=parallelism)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.sinks.arrow_tasks import map_batches
-from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
+from holdfast.sinks.keys import last_by_key, refuse_missing_key, refuse_null_keys
 from holdfast.sinks.postgres.catalog import prepare_table
 from holdfast.sinks.postgres.session import Server
 from holdfast.sinks.postgres.writing import BEGIN, writing
@@ -76,19 +76,3 @@ class _UpsertTask:
             if session is not None:
                 session.close()
         yield from ()
-
-
-def last_by_key(rows: DataFrame, key: Sequence[str], tasks: int) -> DataFrame:
-    """Of the rows of a batch with the same key the last one; all rows of a key are in one task."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sf
-
-    keys = [sf.col(f"`{name.replace('`', '``')}`") for name in key]
-    last = Window.partitionBy(*keys).orderBy(sf.col("_hf_row").desc())
-    return (
-        rows.withColumn("_hf_row", sf.monotonically_increasing_id())
-        .repartition(tasks, *keys)
-        .withColumn("_hf_rank", sf.row_number().over(last))
-        .where("_hf_rank = 1")
-        .drop("_hf_row", "_hf_rank")
-    )

@@ -12,16 +12,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.sinks import tables
 from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.dbapi.sink import DbApiSink
-from holdfast.sinks.distributed import refuse_missing_key, refuse_null_keys
+from holdfast.sinks.keys import refuse_missing_key, refuse_null_keys
 from holdfast.sinks.sqlite.table import SqliteTable
 from holdfast.sinks.sqlite.types import refuse_types
-from holdfast.sinks.tables import Table
+from holdfast.sinks.tables import Delivery, Table
 from holdfast.sinks.values import Values, text_values
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def sqlite(
     *,
     key: str | Sequence[str] | None = None,
     create: bool = True,
-    delivery: Literal["exactly-once", "idempotent"] = "exactly-once",
+    delivery: Delivery = "exactly-once",
     timeout: float = 30.0,
 ) -> SqliteSink | IdempotentSqliteSink:
     """Rows into a table of a SQLite file.
@@ -195,13 +195,4 @@ def _refuse_arguments(path: str | os.PathLike[str], target: Table, delivery: str
             hint='A dot in the name of a table: table=("odd.name",).',
             table=target.text,
         )
-    if delivery not in ("exactly-once", "idempotent"):
-        raise UsageError(
-            f"there is no delivery {delivery!r}", hint="Choose exactly-once or idempotent."
-        )
-    if delivery == "idempotent" and not target.key:
-        raise UsageError(
-            "idempotent delivery needs a key",
-            hint="Give key=…: a row that comes again replaces the one with the same key.",
-            table=target.text,
-        )
+    tables.refuse_delivery(target, delivery)
