@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes share the tests, file by file.
-SHARED := -n 2 --dist loadgroup --no-loadscope-reorder
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export SPARK_LOCAL_IP := 127.0.0.1
@@ -28,10 +26,10 @@ check: $(READY) ## lint, types, import rules, unit and property tests (no Spark,
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q $(SHARED) tests/unit tests/property tests/compat
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property tests/compat
 
 test: check ## every test: real Spark, real servers, real crashes
-	$(BIN)/pytest $(SHARED) --durations=15 tests/contracts tests/spark tests/faults tests/services tests/docs
+	$(BIN)/pytest --durations=40 tests/contracts tests/spark tests/faults tests/services tests/docs
 
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo

@@ -14,32 +14,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-SLOWEST = ("test_job_crash_points", "test_sink_crashes", "test_examples", "test_jobs_remote")
-"""They begin first, so that no process is left with one of them alone in the end."""
-SERVERS = ("hdfs", "s3")
-"""Session fixtures: tests that share one run in the same process."""
 MARKED = {"spark", "services", "faults"}
 WITHOUT_SPARK = {"unit", "property"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the folder they live in, and keep Spark out of the quick ones."""
-    items.sort(key=lambda item: item.path.stem not in SLOWEST)
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED:
             item.add_marker(folder)
         if folder in WITHOUT_SPARK and "spark" in getattr(item, "fixturenames", ()):
             raise pytest.UsageError(f"{item.nodeid} asks for Spark: it belongs in tests/spark")
-
-
-def _group(item: pytest.Item) -> str:
-    """Tests of one group run in one process, one after the other."""
-    servers = [name for name in SERVERS if name in getattr(item, "fixturenames", ())]
-    return servers[0] if servers else str(item.path.relative_to(TESTS))
 
 
 @pytest.fixture(scope="session")
