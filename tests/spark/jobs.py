@@ -25,7 +25,7 @@ from holdfast.runtime.running import RunningJob
 from holdfast.settings import resolve
 from holdfast.sources.pacing import decode_row
 from holdfast.spark.job_session import job_session
-from holdfast.storage import create_tree
+from holdfast.storage import create_tree, open_storage
 from tests.spark.taps import PATIENCE, Latch, Tap, drained, until
 
 KEYS = 5
@@ -279,6 +279,12 @@ def visible(folder: Path, column: str = "n") -> Counter[Any]:
     """What readers of a files sink see."""
     files = sorted(folder.glob("*.parquet"))
     return Counter(row[column] for file in files for row in pq.read_table(file).to_pylist())
+
+
+def staged(folder: Path) -> list[str]:
+    """What a files sink has prepared and readers do not see."""
+    listed = open_storage(folder).list("_holdfast")
+    return sorted(info.path for info in listed if info.path.endswith(".parquet"))
 
 
 def tree_of(folder: Path) -> dict[str, bytes]:

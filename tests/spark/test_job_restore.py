@@ -13,7 +13,6 @@ import pytest
 import holdfast as hf
 from holdfast.errors import DamagedFile, FileMissing, HoldfastError, MissingFile, NotRestorable
 from holdfast.runtime.attempts import AlreadyEnded
-from holdfast.storage import open_storage
 from tests.spark.jobs import (
     chain,
     counts,
@@ -23,6 +22,7 @@ from tests.spark.jobs import (
     passed,
     prepared,
     running,
+    staged,
     tree_of,
     visible,
 )
@@ -204,13 +204,13 @@ def test_a_cancelled_job_keeps_or_deletes_its_checkpoints_and_aborts_what_is_pen
         tap.give(5)
         live.until(lambda: latch.held is not None)
         live.request()
-        live.until(lambda: bool(open_storage(out).list("_holdfast")))
+        live.until(lambda: staged(out))
         live.running.cancel()
         latch.let()
         until(lambda: live.running.state.is_over)
         assert live.state == "CANCELED"
     assert sorted(visible(out)) == list(range(5))
-    assert not open_storage(out).list("_holdfast")
+    assert not staged(out)
     kept = [path.name for path in live.checkpoints.glob("chk-*")]
     retained = retention == "retain-on-cancellation"
     assert kept == ([f"chk-{taken.id}"] if retained else [])

@@ -14,8 +14,16 @@ import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
 from holdfast.errors import HoldfastError
 from holdfast.sinks import Epoch
-from holdfast.storage import open_storage
-from tests.spark.jobs import counted, counts, one_region, passed, running, tree_of, visible
+from tests.spark.jobs import (
+    counted,
+    counts,
+    one_region,
+    passed,
+    running,
+    staged,
+    tree_of,
+    visible,
+)
 from tests.spark.taps import Latch, Tap, until
 
 
@@ -28,11 +36,6 @@ def two_regions(tap: Tap, latch: Latch, out: Path) -> hf.Job:
     job.sink("files", "left", hf.sinks.files(out))
     job.sink("latch", "down", hf.sinks.foreach_batch(latch))
     return job
-
-
-def staged(out: Path) -> list[str]:
-    listed = open_storage(out).list("_holdfast")
-    return sorted(info.path for info in listed if info.path.endswith(".parquet"))
 
 
 def test_rows_appear_with_their_checkpoint_up_to_the_cut_and_committing_again_changes_nothing(

@@ -1,7 +1,8 @@
 """Making the snapshot of a region at its cut, beside the batches that go on.
 
-Each region has a thread for its sync phases, so that these happen in the order of checkpoints
-(the transactions of a sink depend on it); async phases share a few threads.
+Each region has a thread for its sync phases and one for its async phases, so that both happen in
+the order of checkpoints: the transactions of a sink depend on the first, and because of the second
+no checkpoint overtakes an older one just because its copies were quicker.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from holdfast.steps import step
 from holdfast.storage import open_storage
 
 _log = logging.getLogger(__name__)
-_COPIERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Snapshots:
         self._spark = spark
         self._checksums = Checksums()
         self._sync = {uid: ThreadPoolExecutor(1, f"snapshot-{uid}") for uid in regions}
-        self._copying = ThreadPoolExecutor(_COPIERS, "copy")
+        self._copying = {uid: ThreadPoolExecutor(1, f"copy-{uid}") for uid in regions}
         self._deleting = ThreadPoolExecutor(1, "delete")
 
     def take(self, cut: Cut, writer: CheckpointWriter, full: bool, answered: Answered) -> None:
@@ -72,7 +72,7 @@ class Snapshots:
 
     def close(self) -> None:
         """Wait for what is under way."""
-        for pool in [*self._sync.values(), self._copying, self._deleting]:
+        for pool in [*self._sync.values(), *self._copying.values(), self._deleting]:
             pool.shutdown(cancel_futures=False)
 
     def delete_segments(self, segments: Sequence[tuple[Channel, Segment]]) -> None:
@@ -98,7 +98,8 @@ class Snapshots:
                 pinned = self._pin(cut)
             self._pre_commit(cut)
             sync = time.monotonic() - began
-            self._copying.submit(self._second_phase, cut, pinned, writer, keeping, sync, answered)
+            copying = self._copying[cut.region]
+            copying.submit(self._second_phase, cut, pinned, writer, keeping, sync, answered)
         except Exception as error:
             _release(pinned)
             answered(cut, error)
