@@ -12,7 +12,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.checkpoints.metadata import CheckpointMetadata
-from holdfast.errors import HoldfastError
+from holdfast.checkpoints.store import CheckpointWriter
+from holdfast.errors import HoldfastError, StorageError
 from holdfast.sinks import Epoch
 from tests.spark.jobs import (
     counted,
@@ -373,3 +374,31 @@ class Reluctant:
     def __call__(self, checkpoint: int) -> None:
         if self.reluctant:
             raise RuntimeError("not now")
+
+
+def test_rows_are_not_lost_when_nobody_can_tell_whether_their_checkpoint_was_stored(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tap, ledger = Tap(), Ledger()
+    complete = CheckpointWriter.complete
+
+    def stored_but_unanswered(writer: CheckpointWriter, metadata: CheckpointMetadata) -> None:
+        complete(writer, metadata)
+        raise StorageError("the answer was lost")
+
+    def unreachable(writer: CheckpointWriter) -> None:
+        raise StorageError("the storage is away")
+
+    job = passing(tap, ledger)
+    with monkeypatch.context() as patched, running(job, tmp_path, tolerable=9) as live:
+        patched.setattr(CheckpointWriter, "complete", stored_but_unanswered)
+        patched.setattr(CheckpointWriter, "abort", unreachable)
+        tap.give(5)
+        live.until(lambda: live.committed("left") == 0)
+        live.request()
+        until(lambda: live.running.state.is_over)
+        assert live.state == "FAILED"
+        assert "may be stored" in str(live.running.failure)
+    assert ledger.aborted == []
+    with running(passing(tap, ledger), tmp_path) as live:
+        assert sorted(ledger.rows) == list(range(5))

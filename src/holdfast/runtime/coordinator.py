@@ -290,15 +290,28 @@ class Coordinator:
         if pending is None or state is None:
             return
         self._gates.abort(checkpoint)
-        self._snapshots.failed(checkpoint)
         state.over = True
         state.writer.give_up()
-        self._clean_up(checkpoint, state)
+        is_gone = self._clean_up(checkpoint, state)
+        if is_gone or reason is not Reason.STORE_FAILED:
+            self._snapshots.failed(checkpoint)
+        else:
+            self._leave_in_doubt(checkpoint)
         message = f"{reason.sentence} {detail}".strip()
         self._history.failed(checkpoint, time.time(), reason.name, message)
         if future := self._waiting.pop(pending.request.name, None):
             future.set_exception(CheckpointFailed(message, checkpoint_id=checkpoint))
         self._count(checkpoint, reason, message)
+
+    def _leave_in_doubt(self, checkpoint: int) -> None:
+        """If it is stored, it owns its transactions. Only a restart can find that out."""
+        self._on_failure(
+            CheckpointFailed(
+                "a checkpoint may be stored or not, and its remains could not be deleted",
+                hint="Look after the storage of checkpoints, then start the job again.",
+                checkpoint_id=checkpoint,
+            )
+        )
 
     def _count(self, checkpoint: int, reason: Reason, message: str) -> None:
         if self._tolerance.failed(checkpoint, reason) is Verdict.EXCEEDED:
@@ -312,14 +325,17 @@ class Coordinator:
                 )
             )
 
-    def _clean_up(self, checkpoint: int, state: _InFlight) -> None:
-        """Delete what was written, as soon as nobody writes any more."""
-        if state.cuts == 0:
-            try:
-                state.writer.abort()
-            except HoldfastError:
-                _log.exception("remains of checkpoint %s could not be deleted", checkpoint)
-            self._in_flight.pop(checkpoint, None)
+    def _clean_up(self, checkpoint: int, state: _InFlight) -> bool:
+        """Delete what was written, as soon as nobody writes any more; whether nothing failed."""
+        if state.cuts:
+            return True
+        self._in_flight.pop(checkpoint, None)
+        try:
+            state.writer.abort()
+        except HoldfastError:
+            _log.exception("remains of checkpoint %s could not be deleted", checkpoint)
+            return False
+        return True
 
     def _close(self, reason: Reason) -> None:
         for pending in self._pending:

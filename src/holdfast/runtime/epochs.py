@@ -260,9 +260,10 @@ class SinkEpochs:
 
         What one has promised and could not be committed stays, for a restore from it.
         """
-        for transaction in (self._open, self._prepared):
-            if transaction is not None and transaction.checkpoint > self._promised:
-                self._abort(transaction.handle)
+        if self._open is not None and self._open.checkpoint > self._promised:
+            self._abort(self._open.handle)
+        if self._prepared is not None:
+            self._abort(self._prepared.handle)
 
     def _abort(self, handle: Handle) -> None:
         with step("abort", self.uid):
