@@ -51,11 +51,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def _settings(scratch: Path) -> dict[str, str]:
+    from holdfast.spark.job_session import QUERY_LOG_ON_LOCAL_DISK
+
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
         "spark.scheduler.mode": "FAIR",  # as ``holdfast run`` sets it
+        **QUERY_LOG_ON_LOCAL_DISK,
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # Stack: Spark matches long Python tracebacks with a regular expression that recurses.

@@ -30,7 +30,15 @@ def _conf(provider: str, version: int, changelog: bool) -> dict[str, str]:
 
 _HASHMAP, _ROCKSDB = "HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider"
 
-HASHMAP = Backend("hashmap", "hashmap", "1", _conf(_HASHMAP, 1, changelog=False))
+# One of them as Spark itself writes query logs; jobs, and the others here, rename files faster.
+_SPARKS_OWN_RENAMES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileContextBasedCheckpointFileManager"
+}
+
+HASHMAP = Backend(
+    "hashmap", "hashmap", "1", _conf(_HASHMAP, 1, changelog=False) | _SPARKS_OWN_RENAMES
+)
 ROCKSDB_1 = Backend("rocksdb-1", "rocksdb", "1", _conf(_ROCKSDB, 1, changelog=False))
 ROCKSDB_1_CHANGELOG = Backend(
     "rocksdb-1-changelog", "rocksdb", "1 + changelog", _conf(_ROCKSDB, 1, changelog=True)

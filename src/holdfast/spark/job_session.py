@@ -12,6 +12,12 @@ _CONTEXT = {
     # Regions share the cores fairly: each has a pool of its own.
     "spark.scheduler.mode": "FAIR",
 }
+QUERY_LOG_ON_LOCAL_DISK = {
+    # Renames by the usual manager start two programs (`readlink`) each when Hadoop's native library
+    # is missing, as it is in the pip package. This one calls rename itself, as atomically.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+}
 _JAVA = "spark.driver.extraJavaOptions"
 # Spark matches long Python tracebacks with a regular expression that recurses.
 _STACK = "-Xss8m"
