@@ -22,6 +22,7 @@ releases; ``retryable`` says whether the same call may succeed later without any
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
@@ -55,6 +56,23 @@ class HoldfastError(Exception):
             "retryable": self.retryable,
             "ids": {name: _plain(value) for name, value in self.ids.items()},
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One link in the chain of causes of a failure, in Python or in Java."""
+
+    type: str
+    """The full name of its class."""
+    message: str = ""
+    condition: str | None = None
+    """Spark's name for it, or the code of one of our own errors."""
+    sql_state: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The type without its package."""
+        return self.type.rpartition(".")[2]
 
 
 def _rebuild(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
 from holdfast.protocol.graph import Build, Graph, Region, SinkUse, Source, build_graph
+from holdfast.settings import FailureClass, Rule
 from holdfast.sinks import EpochSink, PlainSink, for_runtime
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Job:
         self.settings = dict(settings or {})
         self.snapshot_hooks: dict[str, Callable[[int], Any]] = {}
         self.completion_hooks: list[Callable[[int], object]] = []
+        self.failure_rules: list[Rule] = []
         self._sources: list[Source] = []
         self._regions: list[Region] = []
         self._sinks: list[SinkUse] = []
@@ -78,6 +80,28 @@ class Job:
         """Call a function with the id of each checkpoint that completes."""
         self.completion_hooks.append(hook)
         return hook
+
+    def failure_rule(
+        self,
+        kind: str,
+        *,
+        type: str | None = None,
+        condition: str | None = None,
+        text: str | None = None,
+    ) -> None:
+        """Say of which class a failure is, before anybody else does.
+
+        ``kind`` is ``NonRecoverable``, ``PartitionDataMissing``, ``Environment`` or
+        ``Recoverable``. ``type`` names an exception of Python or Java, ``condition`` is Spark's,
+        ``text`` a regular expression that is searched in the message; all that are given must fit.
+        """
+        known = {each.value: each for each in FailureClass}
+        if kind not in known:
+            raise UsageError(
+                f"there is no failure class {kind!r}", hint=f"Use one of {', '.join(known)}."
+            )
+        why = f"the job {self.name!r} says so"
+        self.failure_rules.append(Rule(known[kind], type, condition, text, why))
 
     def graph(self) -> Graph:
         """The job as data; ``JobError`` says everything that is wrong with it."""

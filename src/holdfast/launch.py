@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.settings import Settings, resolve
+from holdfast.settings import Mode, Settings, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.server.claims import Claim
     from holdfast.server.processes import Process
     from holdfast.server.registry import Runner
+    from holdfast.supervision.reporting import Reporter
 
 CONFIG_VARIABLE = "HOLDFAST_CONFIG"
 CONFIG_FILE = "holdfast.toml"
@@ -58,22 +59,30 @@ def launch(
     file: Path | None = None,
     fresh: bool = False,
     watch: Watch | None = None,
+    reporter: Reporter | None = None,
 ) -> Outcome:
-    """Run a job until it ends.
+    """Run a job until it ends; ``reporter`` tells its supervisor, if it has one.
 
     1. Check the job and its settings: all problems at once, before Spark starts.
     2. Claim the job, so that no other process runs it too.
     3. Start Spark, find out where the job stands, answer HTTP, start its regions.
     4. Watch until it is over.
     """
+    from holdfast.supervision.reporting import nobody
+
     _refuse_while_loading(job)
     graph, settings = prepare(job, arguments, file)
+    told = reporter or nobody()
+    told.settings(settings)
+    if told.inherited.begun:  # an earlier process has done as was said; this one goes on
+        fresh, settings = False, replace(settings, restore_path=None)
     if needs_spark(settings.work_dir):
         session(job, settings)
-    with claimed(graph.name, settings) as claim:
+    with claimed(graph.name, settings, told) as claim:
         spark = session(job, settings)
         claim.spark_started(jvm())
-        return _run(job, graph, settings, spark, fresh, claim, watch or _wait)
+        told.jvm(jvm())
+        return _run(job, graph, settings, spark, fresh, claim, watch or _wait, told)
 
 
 def prepare(job: Job, arguments: Mapping[str, str], file: Path | None) -> tuple[Graph, Settings]:
@@ -99,13 +108,28 @@ def prepare(job: Job, arguments: Mapping[str, str], file: Path | None) -> tuple[
             hint="Set execution.checkpointing.interval instead.",
             job=graph.name,
         )
+    _refuse_epochs_without_checkpoints(graph, settings)
     return graph, settings
+
+
+def _refuse_epochs_without_checkpoints(graph: Graph, settings: Settings) -> None:
+    from holdfast.sinks import EpochSink
+
+    waiting = [use.uid for use in graph.sinks.values() if isinstance(use.sink, EpochSink)]
+    if waiting and settings.checkpointing.mode is Mode.AT_MOST_ONCE:
+        raise UsageError(
+            "in mode at-most-once there are no checkpoints, and these sinks would never show a "
+            f"row: {', '.join(waiting)}",
+            hint="Use the idempotent variant of the sink, a plain one, or another mode.",
+            job=graph.name,
+        )
 
 
 def job_settings(job: Job, arguments: Mapping[str, str], file: Path | None) -> Settings:
     """The settings of a job from all places."""
     chosen = file or default_config_file()
-    return resolve(arguments=arguments, environ=os.environ, file=chosen, code=job.settings)
+    found = resolve(arguments=arguments, environ=os.environ, file=chosen, code=job.settings)
+    return replace(found, failure_rules=(*job.failure_rules, *found.failure_rules))
 
 
 def default_config_file() -> Path | None:
@@ -132,7 +156,7 @@ def spark_settings(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def claimed(name: str, settings: Settings) -> Iterator[Claim]:
+def claimed(name: str, settings: Settings, reporter: Reporter | None = None) -> Iterator[Claim]:
     """While this lasts, no other process runs the job."""
     from holdfast.runtime.work import WorkDirectory
     from holdfast.server.claims import claim
@@ -143,7 +167,11 @@ def claimed(name: str, settings: Settings) -> Iterator[Claim]:
     local = _local_path(work.location)
     where = str(local.absolute()) if local is not None else work.location
     runner = Runner(work.job_id, name, where, time.time(), own_process())
+    if reporter is not None:
+        runner = replace(runner, supervisor=reporter.supervisor, restart=reporter.restart)
     with claim(runner, local, Registry(), own_jvm=jvm()) as held:
+        if reporter is not None:
+            reporter.claimed(runner)
         yield held
 
 
@@ -202,6 +230,7 @@ def _run(
     fresh: bool,
     claim: Claim,
     watch: Watch,
+    told: Reporter,
 ) -> Outcome:
     from holdfast.runtime.completion import Hooks
     from holdfast.runtime.running import RunningJob
@@ -209,11 +238,13 @@ def _run(
     from holdfast.server.view import RunningAccess
 
     hooks = Hooks(dict(job.snapshot_hooks), tuple(job.completion_hooks))
-    running = RunningJob(graph, settings, spark, hooks, fresh)
+    running = RunningJob(graph, settings, spark, hooks, fresh, told.inherited.past)
+    told.begun(running)
     jobs = {running.job_id: RunningAccess(running)}
     with serving(jobs, settings.rest_address, settings.rest_port) as address:
         claim.reachable(address.url, address.token)
         _start(running)
+        told.started()
         try:
             watch(Started(running, address.url))
         finally:
@@ -226,9 +257,8 @@ def _start(running: RunningJob) -> None:
     try:
         running.start()
     except Exception:
-        for region in running.regions.values():
-            with suppress(Exception):  # what made the start fail is what is told
-                region.stop()
+        with suppress(Exception):  # what made the start fail is what is told
+            running.life.stop()
         raise
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.checkpoints.metadata import METADATA
-from holdfast.checkpoints.store import CheckpointStore, GivenUp
+from holdfast.checkpoints.store import CheckpointStore, GivenUp, read_completed
 from holdfast.errors import DamagedFile, DestinationExists, StorageError
 from holdfast.storage.local import LocalStorage
 from holdfast.storage.local_tree import LocalTree
@@ -108,15 +108,23 @@ def test_a_file_that_is_wanted_again_while_it_is_deleted_is_there_in_the_end() -
         job.check()
 
 
-def test_a_checkpoint_that_cannot_be_read_stops_everything_and_loses_nothing() -> None:
+def test_a_checkpoint_that_cannot_be_read_is_named_and_loses_nothing() -> None:
     with a_job() as job:
         for kind in ("begin", "share", "own", "complete"):
             job.step(kind, 0, "1/a/x")
         (job.root / f"chk-1/{METADATA}").write_bytes(b"{")
         found = tree_of(job.root)
-        with pytest.raises(DamagedFile, match="checkpoint 1 cannot be read"):
-            CheckpointStore(str(job.root))
+        store = CheckpointStore(str(job.root))
+        assert store.completed == {}
+        assert "checkpoint 1 cannot be read" in store.damaged[1].message
         assert tree_of(job.root) == found
+        # Whoever shares files with it and goes leaves them there.
+        other = store.begin(2)
+        other.share("1/a/x")
+        other.abort()
+        assert tree_of(job.root) == found
+        with pytest.raises(DamagedFile, match="checkpoint 1 cannot be read"):
+            read_completed(str(job.root))
 
 
 class DiesAfterTheRename(LocalTree):

@@ -159,7 +159,7 @@ def test_storage_jobmanager_keeps_everything_inside_the_metadata_up_to_a_limit(
 def copying_held_up(live: Live) -> Iterator[None]:
     """Every thread that copies is busy with something else: a storage that takes its time."""
     go = threading.Event()
-    for pool in live.running._snapshots._copying.values():
+    for pool in live.running.life._snapshots._copying.values():
         pool.submit(go.wait)
     try:
         yield

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.server.processes import children
 from holdfast.server.registry import Registry, Runner
 
 HOLDFAST = [sys.executable, "-m", "holdfast.cli"]
@@ -111,8 +112,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     for process in made.started:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # Its supervisor first, which would start another one.
+        for group in (process.pid, *children(process.pid)):
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
         process.wait()
 
 
@@ -179,7 +182,7 @@ def test_a_job_that_was_interrupted_goes_on_exactly_there(place: Place) -> None:
     first = place.run(0)
     runner = place.runner(first)
     wait_for(lambda: completed(runner))
-    os.killpg(first.pid, signal.SIGINT)  # as a terminal does, to Spark's workers too
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
     out, err = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130, err
     assert "The next run goes on exactly here: holdfast run" in out

@@ -5,8 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
+from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, TaskFigures
 from holdfast.runtime.commits import Try
+from holdfast.runtime.failover import NextRestart
 from holdfast.runtime.transactions import Listing
 from holdfast.server.view import ChannelView, Failure, JobView, RegionView, Restored
 from holdfast.settings import Settings, resolve
@@ -93,6 +95,66 @@ def job_view(state: str = "RUNNING") -> JobView:
 def failed_view() -> JobView:
     failure = Failure("RegionFailed", "region 'pv' failed: oh", START + 50, "pv")
     return replace(job_view("FAILED"), failure=failure)
+
+
+def failure(number: int = 1, region: str | None = "pv") -> FailureRecord:
+    """A region that failed ten seconds after its run began, and was restarted."""
+    who = "the job" if region is None else f"region {region!r}"
+    return FailureRecord(
+        number=number,
+        at=START + 10 * number,
+        region=region,
+        kind="Recoverable",
+        why="no cause says that a restart cannot help",
+        error="java.io.IOException",
+        message=f"{who} failed: Query [id = 1] terminated with exception: Job aborted\n"
+        "\tat org.apache.spark.Some.method(Some.scala:1)\n"
+        "Caused by: java.io.IOException: Connection reset by peer\n",
+        decision=f"restart of {region or 'all regions'} from where it stands after 1.0 s",
+        scope="individual" if region else "all",
+        source="own query logs",
+        attempt=number,
+        delay=1.0,
+        recovered=START + 10 * number + 1.2,
+    )
+
+
+def joined(number: int, root: int, region: str = "views") -> FailureRecord:
+    """One that failed while the restart of another was due."""
+    return replace(
+        failure(number, region),
+        decision=f"joins failure {root}",
+        attempt=None,
+        delay=None,
+        merged_into=root,
+    )
+
+
+def fatal(number: int) -> FailureRecord:
+    """One that ended the job."""
+    return replace(
+        failure(number),
+        kind="NonRecoverable",
+        why="the code of the job raised ValueError",
+        decision="the job failed: the failure is not recoverable",
+        scope=None,
+        source=None,
+        attempt=None,
+        delay=None,
+        recovered=None,
+    )
+
+
+def restarting_view() -> JobView:
+    """All regions wait for the second restart, which is due in three seconds."""
+    view = job_view("RESTARTING")
+    pending = replace(failure(2, None), recovered=None)
+    return replace(
+        view,
+        regions=tuple(replace(region, status="SCHEDULED") for region in view.regions),
+        failures=(failure(1), pending),
+        next_restart=NextRestart(view.now + 3, 2, pending.why, ()),
+    )
 
 
 def restored_view() -> JobView:

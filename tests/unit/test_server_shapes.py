@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.server.shapes import checkpoints, cluster, details, jobs, own, vertices
+from holdfast.server.shapes.exceptions import exceptions
 from holdfast.server.shapes.numbers import quantile, spread, summary
 from holdfast.server.shapes.throwables import serialized_throwable
 from tests.unit.server_jobs import (
@@ -263,11 +264,17 @@ def test_the_result_of_a_job_is_there_when_it_is_over() -> None:
 
 
 def test_a_failure_is_in_the_exceptions_with_its_region() -> None:
-    assert jobs.exceptions(job_view(), 20)["exceptionHistory"]["entries"] == []
-    (entry,) = jobs.exceptions(failed_view(), 20)["exceptionHistory"]["entries"]
+    assert exceptions(job_view(), 20)["exceptionHistory"]["entries"] == []
+    (entry,) = exceptions(failed_view(), 20)["exceptionHistory"]["entries"]
     assert entry["taskName"] == "pv"
     assert entry["concurrentExceptions"] == []
-    assert jobs.exceptions(failed_view(), 0)["exceptionHistory"]["truncated"] is True
+    assert exceptions(failed_view(), 0)["exceptionHistory"]["truncated"] is True
+
+
+def test_the_restart_strategy_is_told_by_the_name_that_the_setting_has() -> None:
+    for name in ("none", "fixed-delay", "failure-rate", "exponential-delay"):
+        view = replace(job_view(), settings=settings(**{"restart-strategy__type": name}))
+        assert jobs.config(view)["execution-config"]["restart-strategy"] == name
 
 
 def test_a_throwable_for_java_holds_message_and_class() -> None:

@@ -152,7 +152,7 @@ def test_a_trigger_is_a_word_or_a_duration(text: str, trigger: Trigger) -> None:
         (f"{CHK}data-inline-threshold", "1025 kb", "at most 1 mb"),
         (f"{CHK}data-inline-threshold", "1 pb", "must be a size"),
         (f"{CHK}incremental", 1, "must be true or false"),
-        (f"{CHK}mode", "at-most-once", "must be one of exactly-once, at-least-once"),
+        (f"{CHK}mode", "twice", "must be one of exactly-once, at-least-once, at-most-once"),
         (f"{CHK}dir", " ", "is empty"),
         (f"{CHK}dir", {"a": 1}, "must be text, a number or a boolean"),
         ("holdfast.trigger", "later", "must be asap, available-now or a duration"),

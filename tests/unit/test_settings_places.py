@@ -151,10 +151,8 @@ def test_the_same_thing_is_not_said_to_spark_and_to_holdfast(key: str, same: str
         (f"{CHK}file-merging.max-file-size", "32768kb"),
         (f"{CHK}sync-phase-timeout", "0 ms"),
         ("execution.state-recovery.claim-mode", "NO_CLAIM"),
-        ("restart-strategy", "off"),
-        ("restart-strategy.type", "none"),
         ("high-availability.type", "NONE"),
-        ("jobmanager.execution.failover-strategy", "region"),
+        ("heartbeat.rpc-failure-threshold", 2),
     ],
 )
 def test_a_key_without_effect_is_accepted_where_it_asks_for_nothing(
@@ -171,8 +169,6 @@ def test_a_key_without_effect_is_accepted_where_it_asks_for_nothing(
         (f"{CHK}interval-during-backlog", "1 h", "backlog"),
         (f"{CHK}file-merging.new-thing", "1", "small ones"),
         (f"{CHK}local-backup.enabled", "yes", "query log"),
-        ("restart-strategy.type", "fixed-delay", "comes with a later release"),
-        ("restart-strategy.fixed-delay.attempts", "3", "comes with a later release"),
         ("high-availability.storageDir", "/ha", "comes with a later release"),
         ("state.backend.rocksdb.options-factory", "my.Factory", "does not let programs"),
         ("taskmanager.memory.process.size", "4g", "spark.*"),
@@ -185,5 +181,5 @@ def test_a_key_without_effect_is_refused_with_the_reason(key: str, value: str, w
 
 
 def test_a_key_without_effect_is_refused_from_the_environment_too() -> None:
-    said = refusal(environ={"HOLDFAST_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS": "3"})
-    assert "HOLDFAST_RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS): not supported" in said
+    said = refusal(environ={"HOLDFAST_HIGH_AVAILABILITY_STORAGEDIR": "3"})
+    assert "HOLDFAST_HIGH_AVAILABILITY_STORAGEDIR): not supported" in said

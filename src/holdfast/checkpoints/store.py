@@ -40,12 +40,15 @@ class CheckpointStore:
         self._lock = threading.Condition()
         self._going: set[str] = set()
         listed = [info.path for info in self._storage.list()]
-        self._completed = _load(self._storage, _numbers(listed))
+        self._completed, self.damaged = _load(self._storage, _numbers(listed))
+        """Checkpoints, and those whose ``_metadata`` cannot be read, with why."""
         self._shared = SharedFiles({n: shared_files(m) for n, m in self._completed.items()})
         self._present = {p for p in listed if p.startswith(f"{SHARED}/")}
         self._remove_remains(listed)
 
     def _remove_remains(self, listed: Iterable[str]) -> None:
+        if self.damaged:  # nobody knows which shared files they use
+            return
         for path in self._shared.orphans(self._present):
             self._storage.delete(path)
             self._present.discard(path)
@@ -105,6 +108,8 @@ class CheckpointStore:
     def _release(self, checkpoint: int) -> None:
         with self._lock:
             unused = self._shared.release(checkpoint)
+            if self.damaged:
+                return  # one of them may use it; a start without them removes what is left
             self._present -= unused
             self._going |= unused
         try:
@@ -203,7 +208,10 @@ def shared_files(metadata: CheckpointMetadata) -> set[str]:
 def read_completed(location: str) -> dict[int, CheckpointMetadata]:
     """Every completed checkpoint of a job, oldest first. Nothing is changed, unlike by a store."""
     storage = open_storage(location)
-    return _load(storage, _numbers(info.path for info in storage.list()))
+    loaded, damaged = _load(storage, _numbers(info.path for info in storage.list()))
+    for error in damaged.values():
+        raise error
+    return loaded
 
 
 def read_checkpoint(location: str) -> tuple[CheckpointMetadata, Storage]:
@@ -234,17 +242,21 @@ def _numbers(listed: Iterable[str]) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def _load(storage: Storage, numbers: Iterable[int]) -> dict[int, CheckpointMetadata]:
-    loaded = {}
+def _load(
+    storage: Storage, numbers: Iterable[int]
+) -> tuple[dict[int, CheckpointMetadata], dict[int, HoldfastError]]:
+    """Checkpoints that can be read, and why others cannot."""
+    loaded: dict[int, CheckpointMetadata] = {}
+    damaged: dict[int, HoldfastError] = {}
     for number in numbers:
         path = f"chk-{number}/{METADATA}"
         try:
             loaded[number] = decode(storage.read(path), storage.locate(path))
         except HoldfastError as error:
-            raise type(error)(
+            damaged[number] = type(error)(
                 f"checkpoint {number} cannot be read: {error.message}",
                 hint="Its files may be shared with others, so nothing is deleted. Move the "
                 "directory away, or restore its _metadata from a backup.",
                 path=storage.locate(path),
-            ) from error
-    return loaded
+            )
+    return loaded, damaged

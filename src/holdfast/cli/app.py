@@ -9,6 +9,7 @@ import typer
 
 from holdfast import __version__
 from holdfast.cli import checkpoints, demo, jobs, log, transactions
+from holdfast.cli.exceptions import exceptions
 from holdfast.cli.run import run as run_job
 from holdfast.cli.terminal import tolerate_any_character
 
@@ -28,6 +29,7 @@ changes it. DIR may be a path or a URI such as s3a://bucket/logs/orders.
 [bold]Examples[/bold]
   holdfast run job.py --checkpoint-interval 10s
   holdfast list
+  holdfast exceptions page-views
   holdfast checkpoint page-views
   holdfast transactions list page-views
   holdfast log inspect /data/logs/orders
@@ -60,6 +62,7 @@ app = typer.Typer(
 app.command("run")(run_job)
 app.command("list")(jobs.list_jobs)
 app.command("info")(jobs.info)
+app.command("exceptions")(exceptions)
 app.add_typer(checkpoints.app, name="checkpoints")
 app.command("checkpoint")(jobs.checkpoint)
 app.command("cancel")(jobs.cancel)

@@ -1,4 +1,4 @@
-"""A running job as lines, for log files and programs: its states and its checkpoints."""
+"""A running job as lines, for log files and programs: states, checkpoints, failures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
+from holdfast.cli.show_failures import FailureNews, Happened, restart_line
 from holdfast.cli.terminal import in_bytes
 from holdfast.cli.times import duration
 from holdfast.launch import Started
@@ -14,17 +15,20 @@ from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.server.shapes import own
 from holdfast.server.view import JobView, look
 
-Tell = Callable[[JobView, CheckpointFigures | None], None]
-"""Called with a new state of the job (no figures) or with a checkpoint that has ended."""
+Tell = Callable[[JobView, CheckpointFigures | Happened | None], None]
+"""Called with a new state of the job (``None``), a checkpoint that has ended, or a failure."""
 
 
 def watch(launched: Launched, started: Started, tell: Tell) -> None:
     """Tell of everything that happens until the job is over."""
-    news = News(look(started.running))
+    first = look(started.running)
+    news, failures = News(first), FailureNews(first)
     over = False
     while not over:
         over = launched.ends_within(GLANCE_SECONDS)
         view = look(started.running)
+        for happened in failures.since(view):
+            tell(view, happened)
         for figures in news.since(view):
             tell(view, figures)
 
@@ -50,15 +54,25 @@ class News:
 def line(url: str) -> Tell:
     """For people: one line each, on stderr."""
 
-    def tell(view: JobView, figures: CheckpointFigures | None) -> None:
-        text = f"job {view.name} {view.state.lower()}"
-        if figures is not None:
-            text = checkpoint_line(figures)
-        elif view.state == "RUNNING":
-            text += f" [id={view.id}, url={url}]"
-        sys.stderr.write(text + "\n")
+    def tell(view: JobView, news: CheckpointFigures | Happened | None) -> None:
+        if isinstance(news, Happened):
+            text = news.line
+        elif news is not None:
+            text = checkpoint_line(news)
+        else:
+            text = state_line(view, url)
+        sys.stderr.write(f"{text}\n" if text else "")
 
     return tell
+
+
+def state_line(view: JobView, url: str) -> str:
+    """The state that a job is in now."""
+    text = f"job {view.name} {view.state.lower()}"
+    if view.state == "RUNNING":
+        return f"{text} [id={view.id}, url={url}]"
+    due = restart_line(view)
+    return f"{text}, {due}" if due else text
 
 
 def checkpoint_line(figures: CheckpointFigures) -> str:
@@ -73,9 +87,12 @@ def checkpoint_line(figures: CheckpointFigures) -> str:
 def document(url: str) -> Tell:
     """For programs: one JSON object per line, on stdout."""
 
-    def tell(view: JobView, figures: CheckpointFigures | None) -> None:
-        if figures is not None:
-            item = {"event": "checkpoint", "job": view.id, **own.checkpoint(figures)}
+    def tell(view: JobView, news: CheckpointFigures | Happened | None) -> None:
+        item: dict[str, object]
+        if isinstance(news, Happened):
+            item = {"event": news.event, "job": view.id, **news.document}
+        elif news is not None:
+            item = {"event": "checkpoint", "job": view.id, **own.checkpoint(news)}
         else:
             item = {
                 "event": "state",
@@ -91,5 +108,5 @@ def document(url: str) -> Tell:
     return tell
 
 
-def nothing(_: JobView, __: CheckpointFigures | None) -> None:
+def nothing(_: JobView, __: CheckpointFigures | Happened | None) -> None:
     """For ``--quiet``."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +14,7 @@ import typer
 from holdfast.cli.failures import ExitCode, guarded
 from holdfast.cli.options import AsJson
 from holdfast.cli.terminal import Terminal, out, prose, spinner
-from holdfast.errors import UsageError
+from holdfast.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from holdfast.server.registry import Runner
@@ -23,6 +27,16 @@ JobName = Annotated[
         show_default=False,
     ),
 ]
+
+
+RESTARTING, SUSPENDED = "RESTARTING", "SUSPENDED"
+
+
+class Restarting(EnvironmentProblem):
+    """The job's runner died, and the next one cannot be talked to yet."""
+
+    code = "RESTARTING"
+    retryable = True
 
 
 @guarded
@@ -60,6 +74,8 @@ def _entry(runner: Runner) -> dict[str, Any]:
         "url": runner.url,
         "work_dir": runner.work_dir,
     }
+    if runner.restart is not None and runner.is_restarting:
+        return {**entry, "state": RESTARTING, "restart": asdict(runner.restart)}
     try:
         return {**entry, "state": Client(runner).get("/status")["status"]}
     except Unreachable:
@@ -77,8 +93,12 @@ def info(job: JobName, as_json: AsJson = False) -> None:
     from holdfast.cli.client import find_job
 
     client = find_job(job)
-    found = client.own()
     runner = client.runner
+    if runner.is_restarting:
+        entry = _entry(runner)
+        Terminal(as_json).json(entry) if as_json else show_jobs.restarting(out(), entry)
+        return
+    found = client.own()
     where = {"url": runner.url, "pid": runner.process.pid, "work_dir": runner.work_dir}
     if as_json:
         Terminal(as_json).json({**found, **where})
@@ -102,6 +122,12 @@ def checkpoint(
     from holdfast.cli.client import find_job
 
     client = find_job(job)
+    if client.runner.is_restarting:
+        raise Restarting(
+            "the job's runner died, and its restart is due or under way",
+            hint="Try again when `holdfast list` shows it as RUNNING.",
+            job=client.runner.name,
+        )
     with spinner("Taking a checkpoint"):
         number = client.trigger_checkpoint(full)
     details = client.get(f"/checkpoints/details/{number}")
@@ -125,21 +151,36 @@ def cancel(
     execution.checkpointing.externalized-checkpoint-retention. To stop a job that
     shall go on later, press Ctrl-C where it runs, or send SIGTERM to its pid.
 
+    A job whose runner has died and is not back yet is only stopped: it keeps its
+    checkpoints, and the next run goes on.
+
     [bold]Example[/bold]
       holdfast cancel page-views --yes
     """
     from holdfast.cli.client import find_job
 
     client = find_job(job)
-    name = client.runner.name
+    runner, name = client.runner, client.runner.name
     if not yes and not as_json:
-        ask(f"End {name} ({client.runner.job_id}) for good?")
+        ask(f"End {name} ({runner.job_id}) for good?")
     with spinner("Waiting for the end"):
-        state = client.cancel()
+        state = _stop_restarting(runner) if runner.is_restarting else client.cancel()
     if as_json:
-        Terminal(as_json).json({"id": client.runner.job_id, "name": name, "state": state})
+        Terminal(as_json).json({"id": runner.job_id, "name": name, "state": state})
     else:
-        prose(out(), f"{name} is {state.lower()}.")
+        kept = " It keeps its checkpoints; the next run goes on." if state == SUSPENDED else ""
+        prose(out(), f"{name} is {state.lower()}.{kept}")
+
+
+def _stop_restarting(runner: Runner) -> str:
+    """Nobody is there to cancel the job in order; but its supervisor starts it no more."""
+    from holdfast.cli.client import poll
+
+    stopped = runner.supervisor or runner.process
+    with suppress(ProcessLookupError):
+        os.kill(stopped.pid, signal.SIGTERM)
+    poll(lambda: stopped.runs, lambda runs: not runs)
+    return SUSPENDED
 
 
 def ask(question: str) -> None:

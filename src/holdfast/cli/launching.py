@@ -91,11 +91,20 @@ class Stopping:
     def _answer(self, number: int, _: FrameType | None) -> None:
         if self.number is not None:
             end_now(128 + number)
+        self._stop(number, "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+
+    def abandoned(self) -> None:
+        """The supervisor is gone, which is as good as SIGTERM, but no second one."""
+        if self.number is None:
+            self._stop(signal.SIGTERM, "the end of its supervisor")
+
+    def _stop(self, number: int, why: str) -> None:
         self.number = number
         # In a thread and at once: Ctrl-C has also gone to Spark's Python workers, and what they
         # report then must find the job stopping and not failing.
         threading.Thread(target=self._started.running.suspend, name="suspend").start()
-        self._on_first("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+        with suppress(OSError):  # who would read it may be gone too
+            self._on_first(why)
 
 
 def end_now(exit_code: int) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
+from holdfast.cli.show_failures import latest_line, restart_line
 from holdfast.cli.show_jobs import columns, waiting
 from holdfast.cli.terminal import in_bytes
 from holdfast.cli.times import duration, number, rate
@@ -23,6 +24,7 @@ _BAR = 16
 _STATES = {
     "RUNNING": "bold green",
     "FINISHED": "bold green",
+    "RESTARTING": "bold yellow",
     "FAILING": "bold red",
     "FAILED": "bold red",
     "CANCELLING": "bold yellow",
@@ -46,14 +48,19 @@ def frame(view: JobView, url: str) -> RenderableType:
     parts: list[RenderableType] = [_header(view, url), Text(), _regions(view)]
     if view.channels:
         parts += [Text(), _channels(view.channels)]
-    lines = [line for sink in view.sinks if (line := waiting(asdict(sink), view.now))]
-    if lines:
+    if lines := _troubles(view):
         parts += [Text(), *(Text(line, "yellow") for line in lines)]
     if view.checkpoints:
         parts += [Text(), _checkpoints(view.checkpoints[-_CHECKPOINTS_SHOWN:])]
-    if view.state == "RUNNING":
+    if view.state in ("RUNNING", "RESTARTING"):
         parts += [Text(), Text("Ctrl-C stops; the next run goes on from there", style="dim")]
     return Group(*parts)
+
+
+def _troubles(view: JobView) -> list[str]:
+    lines = [restart_line(view), latest_line(view)]
+    lines += [waiting(asdict(sink), view.now) for sink in view.sinks]
+    return [line for line in lines if line]
 
 
 def _header(view: JobView, url: str) -> Table:
@@ -70,7 +77,7 @@ def _regions(view: JobView) -> Table:
     made = columns("region", "batch", "rows/s", "rows", "state rows", "behind", "backpressure")
     for region in view.regions:
         made.add_row(
-            Text(region.uid),
+            _name(region),
             "-" if region.batch < 0 else f"{region.batch:,}",
             rate(region.rows_per_second),
             number(region.rows),
@@ -79,6 +86,11 @@ def _regions(view: JobView) -> Table:
             _backpressure(region, view.duration),
         )
     return made
+
+
+def _name(region: RegionView) -> Text:
+    is_halted = region.status == "SCHEDULED"
+    return Text.assemble(region.uid, (" waits for its restart" if is_halted else "", "yellow"))
 
 
 def behind(region: RegionView) -> str:

@@ -1,16 +1,24 @@
-"""``holdfast run``: run a job in this process and show it."""
+"""``holdfast run``: run a job and show it, under a supervisor unless that is declined."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.failures import guarded
+from holdfast.cli.terminal import Terminal
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.supervision.reporting import Reporter
+
+UNSUPERVISED = "--no-supervisor"
 
 _FLAGS = {
     "master": "holdfast.spark.master",
@@ -57,6 +65,9 @@ def run(
     name: Annotated[
         str | None, typer.Option("--job", metavar="NAME", help="Which job, if there are several.")
     ] = None,
+    no_supervisor: Annotated[
+        bool, typer.Option(UNSUPERVISED, help="Run in this process; its death ends the job.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show errors and the end only.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object per line for each event.")
@@ -68,10 +79,31 @@ def run(
     `if __name__ == "__main__":` does not run. A job that was stopped or killed
     goes on where it was. Ctrl-C stops it in order; a second Ctrl-C at once.
 
+    This process only watches: the job runs in another, its runner. A runner that
+    is killed, loses its JVM, hangs or gets nothing done is replaced by a new one
+    as restart-strategy.type says.
+
+    [bold]Exit codes[/bold]
+        0  the job has finished or was cancelled
+        2  the script, the job or a setting is wrong, or the job runs already
+      3-4  its data or its storage could not be read, or there is no Java
+        5  the job failed, or its runner died and no restart was due
+       70  a bug in Holdfast
+       75  with --no-supervisor: the process cannot go on, and a new one can
+      130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP; the next run goes on
+
     [bold]Examples[/bold]
       holdfast run job.py --checkpoint-interval 10s
       holdfast run job.py --set state.backend.type=rocksdb -- --input /data/in
     """
+    command = None if no_supervisor else runner_command(sys.orig_argv, sys.argv)
+    if command is not None:
+        from holdfast.cli.supervising import supervise
+
+        raise typer.Exit(supervise(command, as_json, _again(sys.argv)))
+    from holdfast.supervision.reporting import connect
+
+    reporter = connect(os.environ)
     from holdfast.cli.script import load_job
     from holdfast.cli.showing import Display, run_and_show
     from holdfast.launch import launch, prepare
@@ -81,12 +113,46 @@ def run(
     job = load_job(script, arguments or [], name)
     given = {**pairs(settings or []), **{_FLAGS[k]: v for k, v in flags.items() if v is not None}}
     prepare(job, given, config)
-    code = run_and_show(
-        lambda watch: launch(job, given, file=config, fresh=fresh, watch=watch),
-        job.name,
-        Display(as_json, quiet, again),
-    )
-    raise typer.Exit(code)
+
+    def run_it() -> int:
+        return run_and_show(
+            lambda watch: launch(
+                job, given, file=config, fresh=fresh, watch=watch, reporter=reporter
+            ),
+            job.name,
+            Display(as_json, quiet, again),
+            reporter,
+        )
+
+    raise typer.Exit(_or_lost(run_it, Terminal(as_json), reporter))
+
+
+def _or_lost(run_it: Callable[[], int], terminal: Terminal, reporter: Reporter) -> int:
+    """The exit code of the run; that of a process which cannot go on if it was one."""
+    from holdfast.runtime.sentinel import JvmLost
+    from holdfast.supervision.messages import Dying
+    from holdfast.supervision.verdicts import LOST
+
+    try:
+        return run_it()
+    except MemoryError:
+        reporter.tell(Dying("out of memory"))
+        return LOST
+    except JvmLost as error:
+        if reporter.supervisor is None:  # who would else tell it
+            terminal.error(error.to_dict(), str(error))
+        return LOST
+
+
+def runner_command(original: Sequence[str], arguments: Sequence[str]) -> list[str] | None:
+    """How to start this very command as a runner; ``None`` inside another program.
+
+    ``original`` also has what Python itself was given, such as ``-m holdfast.cli``.
+    """
+    if list(arguments[1:2]) != ["run"]:
+        return None
+    python = original[1 : len(original) - len(arguments) + 1]
+    return [sys.executable, *python, "run", UNSUPERVISED, *arguments[2:]]
 
 
 def pairs(settings: list[str]) -> dict[str, str]:
@@ -107,7 +173,7 @@ def _again(command: list[str]) -> str:
     for word in words:
         if word == "--from":
             next(words, None)
-        elif word != "--fresh" and not word.startswith("--from="):
+        elif word not in ("--fresh", UNSUPERVISED) and not word.startswith("--from="):
             kept.append(word)
         if word == "--":
             kept += words

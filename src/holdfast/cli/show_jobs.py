@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.causes import essence
+from holdfast.cli.show_failures import facts as failure_facts
 from holdfast.cli.tables import grid, table
 from holdfast.cli.terminal import counted, in_bytes, prose
 from holdfast.cli.times import clock, duration, number, rate
@@ -29,13 +30,33 @@ def listing(console: Console, entries: Sequence[Document]) -> None:
     for entry in entries:
         made.add_row(
             Text(entry["name"], "bold"),
-            entry["state"],
+            _state(entry),
             duration(max(0.0, time.time() - entry["started"])),
             entry["id"],
             str(entry["pid"]),
             entry["url"] or "-",
         )
     console.print(made)
+
+
+def _state(entry: Document) -> str:
+    if "restart" not in entry:
+        return str(entry["state"])
+    left = duration(max(0.0, entry["restart"]["at"] - time.time()))
+    return f"{entry['state']} (attempt {entry['restart']['attempt']} in {left})"
+
+
+def restarting(console: Console, entry: Document) -> None:
+    """``holdfast info`` of a job whose runner died."""
+    facts = {
+        "job": entry["name"],
+        "id": entry["id"],
+        "state": _state(entry),
+        "failure": entry["restart"]["why"],
+        "pid": str(entry["pid"]),
+        "work": entry["work_dir"],
+    }
+    console.print(named(facts))
 
 
 def information(console: Console, job: Document) -> None:
@@ -63,6 +84,7 @@ def _facts(job: Document) -> Table:
         "id": job["id"],
         "state": f"{job['state']}, since {clock(job['started'])} ({duration(job['duration'])})",
         "failure": job["failure"]["message"] if job["failure"] else "",
+        **failure_facts(job, time.time()),
         "mode": job["mode"],
         "url": job["url"] or "",
         "pid": str(job["pid"]),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.cli import follow, live
 from holdfast.cli.causes import essence
+from holdfast.cli.failures import exit_code
 from holdfast.cli.launching import Launched, Stopping, end_java
 from holdfast.cli.noise import noise_in
 from holdfast.cli.terminal import counted, err, out, prose, spinner
@@ -18,8 +19,11 @@ from holdfast.cli.times import duration
 from holdfast.errors import HoldfastError
 from holdfast.launch import Outcome, Started, Watch
 from holdfast.protocol.statistics import Status
+from holdfast.runtime.sentinel import JvmLost
 from holdfast.server.registry import home
 from holdfast.server.view import JobView, RegionView, look
+from holdfast.supervision.messages import Dying, LogAt, Over
+from holdfast.supervision.reporting import Reporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +41,46 @@ class Display:
         return sys.stderr.isatty() and not self.as_json and not self.quiet
 
 
-def run_and_show(launch: Callable[[Watch], Outcome], name: str, display: Display) -> int:
+def run_and_show(
+    launch: Callable[[Watch], Outcome], name: str, display: Display, reporter: Reporter
+) -> int:
     """Run a job; returns the exit code, or raises what the job failed of."""
     log = home() / "logs" / f"{name}.log"
     with noise_in(log):
+        reporter.tell(LogAt(str(log)))
         launched = Launched(launch)
         try:
             with _starting(display):
                 started = launched.started()
             stopping = Stopping(started, lambda by: _tell_stopping(by, display))
+            reporter.when_abandoned(stopping.abandoned)
             with stopping.answering():
                 _show(launched, started, display)
                 outcome = launched.outcome()
             last = look(started.running)
+            code = _code(outcome, stopping)
+            _report(outcome, code, reporter)
         finally:
             end_java()
     if outcome.failure is not None:
         raise _with_log(outcome.failure, log)
     _tell_end(outcome, last, display)
-    interrupted = outcome.state == "SUSPENDED" and stopping.exit_code is not None
-    return stopping.exit_code or 0 if interrupted else 0
+    return code
+
+
+def _code(outcome: Outcome, stopping: Stopping) -> int:
+    if outcome.failure is not None:
+        return exit_code(outcome.failure)
+    return stopping.exit_code or 0 if outcome.state == "SUSPENDED" else 0
+
+
+def _report(outcome: Outcome, code: int, reporter: Reporter) -> None:
+    """A job that has ended need not start again; one that has lost its JVM should."""
+    if isinstance(outcome.failure, JvmLost):
+        reporter.tell(Dying(outcome.failure.message))
+    else:
+        reporter.tell(Over(outcome.state, code))
+    reporter.close()
 
 
 def _starting(display: Display) -> AbstractContextManager[None]:

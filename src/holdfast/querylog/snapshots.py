@@ -82,6 +82,16 @@ def newest_commit(location: str | PathLike[str]) -> Committed | None:
     return Committed(batch, log.offsets(batch).sources)
 
 
+def offsets_file(batch: int) -> str:
+    """Where a query log says how far ``batch`` reads."""
+    return offsets_path(batch)
+
+
+def offsets_at(location: str | PathLike[str], batch: int) -> Mapping[str, str | None]:
+    """How far a query had read with ``batch``."""
+    return open_log(location).offsets(batch).sources
+
+
 def snapshot(location: str | PathLike[str], batch: int) -> LogSnapshot:
     """Work out what ``batch`` needs; ``NotRestorable`` if something is missing."""
     log = open_log(location)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode, encode
@@ -14,6 +14,8 @@ from holdfast.protocol.graph import Graph
 from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.channels import Segment, encode_segment
 from holdfast.runtime.gates import channel_positions
+from holdfast.runtime.promises import Promises
+from holdfast.runtime.replaying import Replay, base_of_replay
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree
@@ -35,19 +37,30 @@ class Standing:
     positions: Mapping[str, Mapping[str, int]]
 
 
-def choose_attempt(
-    work: WorkDirectory, graph: Graph, restore_path: str | None, fresh: bool
+def restored(
+    work: WorkDirectory,
+    graph: Graph,
+    path: str,
+    replay: Callable[[CheckpointMetadata], Replay | None] = lambda _: None,
 ) -> Attempt:
-    """The attempt to run in; a new one is complete before it is there."""
-    if restore_path is not None:
-        metadata, files = read_checkpoint(restore_path)
-        refuse_misfit(graph, metadata, restore_path)
-        with step("restore"):
-            return work.begin(metadata.id, lambda tree, to: _fill(tree, to, metadata, files))
+    """A new attempt from a checkpoint; every file is checked before the attempt is there."""
+    metadata, files = read_checkpoint(path)
+    refuse_misfit(graph, metadata, path)
+    again = replay(metadata)
+
+    def fill(tree: Tree, location: str) -> None:
+        _fill(tree, location, metadata, files)
+        if again is not None:
+            again.write(tree)
+
+    with step("restore"):
+        return work.begin(metadata.id, fill)
+
+
+def interrupted(work: WorkDirectory) -> Attempt | None:
+    """The attempt that was running last, if there is one; refused if the job has ended."""
     current = work.current()
-    if current is None or fresh:
-        return work.begin(None)
-    if current.ended is not None:
+    if current is not None and current.ended is not None:
         raise AlreadyEnded(
             f"the job has ended: {current.ended}",
             hint="Start it anew with --fresh, or from a checkpoint with --from PATH.",
@@ -91,12 +104,20 @@ def _fill(tree: Tree, location: str, metadata: CheckpointMetadata, files: Storag
 
 
 def base_of(
-    attempt: Attempt, completed: Mapping[int, CheckpointMetadata]
+    attempt: Attempt,
+    completed: Mapping[int, CheckpointMetadata],
+    damaged: Collection[int] = (),
 ) -> CheckpointMetadata | None:
-    """The checkpoint that covers what sinks have got: the attempt's newest, or the restored one."""
-    own = [m for m in completed.values() if m.attempt == attempt.number]
+    """The checkpoint that covers what sinks have got: the attempt's newest, or the restored one.
+
+    Of one whose ``_metadata`` is damaged or gone the attempt itself remembers what it promised.
+    """
+    own = Promises(attempt.storage).made(damaged)
+    own |= {n: m for n, m in completed.items() if m.attempt == attempt.number}
     if own:
-        return own[-1]
+        return own[max(own)]
+    if (replayed := base_of_replay(attempt.storage)) is not None:
+        return replayed
     if attempt.restored_from is None:
         return None
     return decode(attempt.storage.read(_RESTORED), attempt.storage.locate(_RESTORED))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from holdfast.protocol.segments import unread_bytes
@@ -48,11 +48,16 @@ def decode_segment(batch: int, data: bytes) -> Segment:
     return Segment(batch, item["folder"], tuple((name, size) for name, size in item["files"]))
 
 
+def nothing() -> None:
+    """No fence to look at."""
+
+
 class Channel:
     """Segments of one producer. Thread-safe."""
 
-    def __init__(self, uid: str, storage: Storage) -> None:
+    def __init__(self, uid: str, storage: Storage, check: Callable[[], None] = nothing) -> None:
         self.uid = uid
+        self._check = check
         self.storage = storage
         self._segments: dict[int, Segment] = {}
         self._lock = threading.Lock()
@@ -66,6 +71,16 @@ class Channel:
             else:
                 self._segments[batch] = decode_segment(batch, self.storage.read(info.path))
         self._remove_unknown()
+
+    def forget_after(self, last_committed: int) -> None:
+        """The query begins anew behind this batch: a segment that it published later is void."""
+        for info in self.storage.list("log"):
+            if int(info.path.rpartition("/")[2]) > last_committed:
+                self.storage.delete(info.path)
+        with self._lock:
+            void = [batch for batch in self._segments if batch > last_committed]
+        for segment in self.take_away(void):
+            delete_tree(self.storage, f"segments/{segment.folder}")
 
     def _remove_unknown(self) -> None:
         known = {segment.folder for segment in self._segments.values()}
@@ -86,6 +101,7 @@ class Channel:
         listed = open_storage(self.location(folder)).list()
         files = [(f.path, f.size) for f in listed if f.path.endswith(".parquet")]
         segment = Segment(batch, folder, tuple(f for f in files if not f[0].startswith(".")))
+        self._check()
         with step("publish"):
             self.storage.publish(f"log/{batch}", encode_segment(segment))
         with self._lock:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from holdfast import clock
 from holdfast.runtime.epochs import SinkEpochs
 
 _log = logging.getLogger(__name__)
@@ -186,7 +187,7 @@ class _Committer:
 
     def _try(self, checkpoint: int) -> bool:
         uid, before = self._sink.uid, self.figures
-        now = replace(before, waiting_for=checkpoint, since=before.since or time.time())
+        now = replace(before, waiting_for=checkpoint, since=before.since or clock.now())
         self.figures = now
         try:
             self._sink.commit(checkpoint)

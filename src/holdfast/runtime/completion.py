@@ -9,18 +9,20 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import clock
 from holdfast.checkpoints.metadata import CheckpointMetadata, SegmentSnapshot
 from holdfast.checkpoints.store import CheckpointStore, CheckpointWriter
 from holdfast.errors import HoldfastError
 from holdfast.protocol.pending import Pending
 from holdfast.protocol.retention import subsumed
 from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.fencing import Fence
 from holdfast.runtime.history import History
+from holdfast.runtime.promises import Promises
 from holdfast.runtime.snapshots import Answer
 from holdfast.settings import Checkpointing
 from holdfast.steps import step
@@ -58,6 +60,8 @@ class Completion:
         sinks: Sequence[SinkEpochs],
         history: History,
         hooks: Hooks,
+        promises: Promises,
+        fence: Fence,
     ) -> None:
         self.store = store
         self.history = history
@@ -65,6 +69,8 @@ class Completion:
         self._settings = settings
         self._sinks = sinks
         self._hooks = hooks
+        self._promises = promises
+        self._fence = fence
 
     def before(self, checkpoint: int) -> dict[str, Any]:
         """Ask the snapshot hooks; what they return becomes part of the checkpoint."""
@@ -75,7 +81,10 @@ class Completion:
     ) -> None:
         """Make the checkpoint real."""
         metadata = self._metadata(pending, user)
+        self._promises.record(metadata)
+        self._fence.check()
         writer.complete(metadata)
+        self._promises.settle(pending.id)
         for sink in self._sinks:
             sink.promise(pending.id)
         self.history.completed(pending.id, metadata.completed, self.store.path_of(pending.id))
@@ -83,7 +92,7 @@ class Completion:
     def _metadata(self, pending: Pending[Answer], user: Mapping[str, Any]) -> CheckpointMetadata:
         answers = [pending.acks[region] for region in sorted(pending.acks)]
         figures = self.history.of(pending.id)
-        now = time.time()
+        now = clock.now()
         return CheckpointMetadata(
             job_id=self._identity.job_id,
             job_name=self._identity.job_name,

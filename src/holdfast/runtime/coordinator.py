@@ -11,12 +11,13 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast import clock
 from holdfast.checkpoints.store import CheckpointWriter
 from holdfast.errors import HoldfastError
 from holdfast.protocol.failures import Reason, Tolerance, Verdict
@@ -35,6 +36,7 @@ from holdfast.protocol.triggering import (
 )
 from holdfast.runtime.commits import Commits
 from holdfast.runtime.completion import Completion
+from holdfast.runtime.fencing import Fenced
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.snapshots import Answer, Snapshots
 from holdfast.settings import Checkpointing, Mode
@@ -87,7 +89,7 @@ class Coordinator:
         self._take_id = take_id
         self._on_failure = on_failure
         self._pace = Pace(settings.interval, settings.min_pause, settings.max_concurrent)
-        self._past = Past(time.time())
+        self._past = Past(clock.now())
         self._tolerance = Tolerance(settings.tolerable_failed)
         self._pending: PendingCheckpoints[Answer] = PendingCheckpoints()
         self._in_flight: dict[int, _InFlight] = {}
@@ -104,14 +106,14 @@ class Coordinator:
 
     def start(self) -> None:
         """Begin to trigger."""
-        self._past = Past(time.time())
+        self._past = Past(clock.now())
         self._thread.start()
 
     def request(self, cause: Cause, full: bool = False) -> Future[int]:
         """Ask for a checkpoint; the future has its id, or why it failed."""
         future: Future[int] = Future()
         name = f"{cause.name}-{id(future)}"
-        self._events.put(lambda: self._enqueue(Request(cause, time.time(), name, full), future))
+        self._events.put(lambda: self._enqueue(Request(cause, clock.now(), name, full), future))
         return future
 
     def cuts_reached(self, cuts: list[Cut]) -> None:
@@ -121,6 +123,10 @@ class Coordinator:
     def answered(self, cut: Cut, answer: Answer | Exception) -> None:
         """A region's snapshot is safe, or has failed."""
         self._events.put(lambda: self._receive(cut, answer))
+
+    def region_failed(self, regions: Collection[str]) -> None:
+        """Checkpoints that wait for one of these regions cannot complete."""
+        self._events.put(lambda: self._abort_those_that_wait_for(set(regions)))
 
     def pause(self) -> None:
         """Trigger no periodic checkpoints any more."""
@@ -138,7 +144,7 @@ class Coordinator:
     def _run(self) -> None:
         while not self._closed:
             try:
-                wait = self._look_at_clock(time.time())
+                wait = self._look_at_clock(clock.now())
                 self._events.get(timeout=wait)()
             except queue.Empty:
                 continue
@@ -244,6 +250,7 @@ class Coordinator:
         if state.over:
             self._clean_up(cut.checkpoint, state)
         elif isinstance(answer, Exception):
+            self._tell_if_fenced(answer)
             self._abort(cut.checkpoint, Reason.SNAPSHOT_FAILED, f"region {cut.region}: {answer}")
         else:
             self._acknowledge(cut, answer)
@@ -264,11 +271,12 @@ class Coordinator:
             self._completion.store_it(pending, state.writer, state.user)
         except Exception as error:
             _log.exception("a checkpoint could not be stored [checkpoint_id=%s]", pending.id)
+            self._tell_if_fenced(error)
             self._abort(pending.id, Reason.STORE_FAILED, str(error))
             return
         self._pending.end(pending.id)
         del self._in_flight[pending.id]
-        self._past = replace(self._past, last_completion=time.time())
+        self._past = replace(self._past, last_completion=clock.now())
         self._tolerance.succeeded(pending.id)
         for older in self._pending.older_than(pending.id):
             self._abort(older, Reason.SUBSUMED)
@@ -298,10 +306,15 @@ class Coordinator:
         else:
             self._leave_in_doubt(checkpoint)
         message = f"{reason.sentence} {detail}".strip()
-        self._history.failed(checkpoint, time.time(), reason.name, message)
+        self._history.failed(checkpoint, clock.now(), reason.name, message)
         if future := self._waiting.pop(pending.request.name, None):
             future.set_exception(CheckpointFailed(message, checkpoint_id=checkpoint))
         self._count(checkpoint, reason, message)
+
+    def _tell_if_fenced(self, error: Exception) -> None:
+        """It is not the checkpoint that failed: this runner has no job any more."""
+        if isinstance(error, Fenced):
+            self._on_failure(error)
 
     def _leave_in_doubt(self, checkpoint: int) -> None:
         """If it is stored, it owns its transactions. Only a restart can find that out."""
@@ -324,6 +337,12 @@ class Coordinator:
                     checkpoint_id=checkpoint,
                 )
             )
+
+    def _abort_those_that_wait_for(self, regions: set[str]) -> None:
+        for pending in self._pending:
+            if waited_for := sorted(pending.waiting & regions):
+                detail = f"Waiting for {', '.join(waited_for)}."
+                self._abort(pending.id, Reason.REGION_FAILED, detail)
 
     def _clean_up(self, checkpoint: int, state: _InFlight) -> bool:
         """Delete what was written, as soon as nobody writes any more; whether nothing failed."""

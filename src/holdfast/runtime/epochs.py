@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
 from holdfast.errors import HoldfastError
 from holdfast.protocol.graph import SinkUse
-from holdfast.runtime.channels import Channel
+from holdfast.runtime.channels import Channel, nothing
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.unstaged import Unstaged
 from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
@@ -53,7 +53,13 @@ class SinkEpochs:
     """
 
     def __init__(
-        self, use: SinkUse, job_id: str, attempt: int, channel: Channel, gates: Gates
+        self,
+        use: SinkUse,
+        job_id: str,
+        attempt: int,
+        channel: Channel,
+        gates: Gates,
+        check: Callable[[], None] = nothing,
     ) -> None:
         self.uid = use.uid
         self.region = use.region
@@ -62,6 +68,7 @@ class SinkEpochs:
         self._attempt = attempt
         self._channel = channel
         self._gates = gates
+        self._check = check
         self._changed = threading.Condition()
         self._next = 0
         """The first segment that is in no committed or open transaction."""
@@ -118,6 +125,7 @@ class SinkEpochs:
             return
         number = max(self._promised, *self._failed, 0) + 1
         planned = Transaction(self.uid, number, batch, batch + 1, {})
+        self._check()
         with step("precommit", self.uid):
             handle = self._sink.pre_commit(replace(self._epoch(planned), batch=rows))
         with step("unstaged", self.uid):
@@ -161,6 +169,7 @@ class SinkEpochs:
         if self._next > cut:
             return
         planned = Transaction(self.uid, checkpoint, self._next, cut + 1, {})
+        self._check()
         with step("precommit", self.uid):
             handle = self._sink.pre_commit(self._epoch(planned, with_rows=True))
         with self._changed:
@@ -240,6 +249,7 @@ class SinkEpochs:
     def commit(self, checkpoint: int) -> None:
         """Let the rows appear that a completed checkpoint promised."""
         for transaction in self.pending(checkpoint):
+            self._check()
             with step("commit", self.uid):
                 self._sink.commit(self._epoch(transaction), transaction.handle)
             self._gates.sink_done(self.region, self.uid, transaction.end)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from holdfast import clock
 from holdfast.protocol.flow import Alignment, Cut, Flow
 from holdfast.protocol.segments import deletable
 from holdfast.runtime.channels import Channel, Segment
@@ -39,6 +40,7 @@ class Gates:
         self._changed = threading.Condition()
         self._ended: set[str] = set()
         self._stopping = False
+        self._released: set[str] = set()
         self._pinned: dict[tuple[str, int], int] = {}
         self._sinks: dict[str, dict[str, int]] = {uid: {} for uid in channels}
 
@@ -48,17 +50,17 @@ class Gates:
         """A region's batch is in its query log."""
         with self._changed:
             if batch > self._flow.last_batch(region):
-                self._pass_on(self._flow.committed(region, batch, positions, time.time()))
+                self._pass_on(self._flow.committed(region, batch, positions, clock.now()))
 
     def trigger(self, checkpoint: int, alignment: Alignment) -> None:
         """Put barriers behind the sources."""
         with self._changed, step("barrier"):
-            self._pass_on(self._flow.trigger(checkpoint, alignment, time.time()))
+            self._pass_on(self._flow.trigger(checkpoint, alignment, clock.now()))
 
     def overtake(self, checkpoint: int) -> None:
         """Turn a checkpoint unaligned."""
         with self._changed:
-            self._pass_on(self._flow.overtake(checkpoint, time.time()))
+            self._pass_on(self._flow.overtake(checkpoint, clock.now()))
 
     def abort(self, checkpoint: int) -> None:
         """Take a checkpoint's barriers away."""
@@ -85,6 +87,20 @@ class Gates:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+
+    def release(self, regions: Collection[str]) -> None:
+        """Let the queries of these regions go wherever they wait: they are being stopped."""
+        with self._changed:
+            self._released.update(regions)
+            self._changed.notify_all()
+
+    def hold_again(self, regions: Collection[str]) -> None:
+        """Their queries start anew, and wait as they should."""
+        with self._changed:
+            self._released.difference_update(regions)
+
+    def _is_let_go(self, region: str) -> bool:
+        return self._stopping or region in self._released
 
     # What regions ask
 
@@ -116,7 +132,7 @@ class Gates:
         """Wait until one of the channels can be read beyond its start, or for that long."""
 
         def something_new() -> bool:
-            return self._stopping or any(
+            return self._is_let_go(region) or any(
                 self._flow.readable(region, channel) > start for channel, start in starts.items()
             )
 
@@ -128,7 +144,7 @@ class Gates:
         began = time.monotonic()
         with self._changed:
             self._changed.wait_for(
-                lambda: self._stopping or self.unread(region) <= capacity, timeout=None
+                lambda: self._is_let_go(region) or self.unread(region) <= capacity
             )
         return time.monotonic() - began
 

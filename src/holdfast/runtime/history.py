@@ -30,6 +30,8 @@ class History:
     def _load(self) -> dict[int, CheckpointFigures]:
         found: dict[int, CheckpointFigures] = {}
         for info in self._storage.list():
+            if "/" in info.path:  # failures, by themselves
+                continue
             for line in self._storage.read(info.path).decode().splitlines():
                 figures = from_dict(json.loads(line))
                 found[figures.id] = figures

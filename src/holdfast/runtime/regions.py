@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import UsageError
+from holdfast.errors import Cause, UsageError
 from holdfast.protocol.graph import Region, SinkUse, Source
-from holdfast.querylog.snapshots import newest_commit
+from holdfast.querylog.snapshots import newest_commit, offsets_at
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
 from holdfast.sinks import PlainSink
+from holdfast.spark.failures import causes_of_query
 from holdfast.spark.streams import parquet_stream
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class RunningRegion:
         self.location = location
         self.figures = RegionFigures()
         self.finished = False
+        self.halted = False
+        """Its query is down and waits to be started again."""
         self.query: StreamingQuery | None = None
         self.frame: DataFrame | None = None
         self._gates = gates
@@ -90,7 +93,9 @@ class RunningRegion:
         sources: Mapping[str, Source],
         producers: Mapping[str, RunningRegion],
     ) -> None:
-        """Make the region's DataFrame; its producers have theirs already."""
+        """Make the region's DataFrame; its producers have theirs already. Also once again."""
+        self._bounded, self._stoppable = {}, []
+        self._finishing = threading.Lock()
         channels = [uid for uid in self.region.reads if uid in producers]
         opened = [uid for uid in self.region.reads if uid in sources]
         batch_bytes = self._settings.batch_bytes
@@ -158,8 +163,8 @@ class RunningRegion:
 
     # Running
 
-    def start(self, spark: SparkSession) -> str:
-        """Start the query; returns the id of the run."""
+    def start(self, spark: SparkSession, once: bool = False) -> str:
+        """Start the query, for one batch or for all; returns the id of the run."""
         assert self.frame is not None
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.uid)
         writer = (
@@ -169,7 +174,9 @@ class RunningRegion:
             .foreachBatch(self._take_batch)
         )
         trigger = self._settings.trigger
-        if self._ends_itself:
+        if once:
+            writer = writer.trigger(once=True)
+        elif self._ends_itself:
             writer = writer.trigger(availableNow=True)
         elif trigger.kind == "interval" and not self._reads_only_channels():
             writer = writer.trigger(processingTime=f"{int(trigger.seconds * 1000)} milliseconds")
@@ -236,6 +243,21 @@ class RunningRegion:
             for uid, source in self._bounded.items()
             if any(offset and _is_finished(source, offset) for offset in offsets)
         }
+
+    def wait(self) -> None:
+        """Until the query has ended; raises what it failed of."""
+        assert self.query is not None
+        self.query.awaitTermination()
+
+    def unheard(self, last: int) -> Iterator[tuple[int, dict[str, int]]]:
+        """Batches after ``last`` that its query log has, and how far they have read."""
+        newest = newest_commit(self.location)
+        for batch in range(last + 1, newest.batch + 1 if newest is not None else 0):
+            yield batch, channel_positions(list(offsets_at(self.location, batch).values()))
+
+    def causes(self) -> tuple[Cause, ...]:
+        """Why its query has failed."""
+        return causes_of_query(self.query) if self.query is not None else ()
 
     # The end
 

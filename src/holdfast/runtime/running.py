@@ -1,48 +1,51 @@
-"""A job that runs: from its start to the state in which it ends."""
+"""A job that runs: from its start to the state in which it ends, through all its lives."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
+from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast import __version__
+from holdfast import clock
 from holdfast.checkpoints.store import CheckpointStore
-from holdfast.checkpoints.taking import Keeping
-from holdfast.errors import HoldfastError
-from holdfast.protocol.flow import NOTHING, Cut, Flow
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.protocol.causes import FailureClass, classify
+from holdfast.protocol.failures import Reason
 from holdfast.protocol.graph import Graph
+from holdfast.protocol.ladder import Source
+from holdfast.protocol.restarts import Past
 from holdfast.protocol.triggering import Cause
-from holdfast.runtime.attempts import base_of, choose_attempt, standing
+from holdfast.runtime.attempts import interrupted, restored
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.commits import Commits
-from holdfast.runtime.completion import Completion, Hooks, Identity
+from holdfast.runtime.completion import Hooks
 from holdfast.runtime.coordinator import Coordinator
-from holdfast.runtime.epochs import SinkEpochs, owned_transactions
+from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.failover import Failover, NextRestart
+from holdfast.runtime.failure_log import FailureLog
+from holdfast.runtime.fencing import raise_epoch
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.history import History
+from holdfast.runtime.life import Life, Place, RegionFailed, Trouble
+from holdfast.runtime.recovering import Found, find_attempt
 from holdfast.runtime.regions import RunningRegion
-from holdfast.runtime.snapshots import Snapshots
+from holdfast.runtime.sentinel import JvmLost, Sentinel
 from holdfast.runtime.transactions import Listing, of_running
-from holdfast.runtime.work import WorkDirectory
-from holdfast.settings import Retention, Settings, StorageKind
-from holdfast.sinks import CheckedSink, Distributed, EpochSink
-from holdfast.spark.jvm_process import spark_is_there
-from holdfast.spark.progress import BatchListener
-from holdfast.steps import step
-from holdfast.storage import open_storage
-from holdfast.storage.trees import delete_tree
+from holdfast.runtime.work import Attempt, WorkDirectory
+from holdfast.settings import Mode, NoRestart, Retention, Settings
+from holdfast.spark.failures import causes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = ["JvmLost", "RunningJob", "State", "checkpoint_directory", "history_directory"]
+
 _log = logging.getLogger(__name__)
-_PAUSE = 1.0
-MEMORY_LIMIT = 5 << 20
-"""What storage ``jobmanager`` keeps of one snapshot."""
 
 
 class State(Enum):
@@ -50,6 +53,7 @@ class State(Enum):
 
     CREATED = "CREATED"
     RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
     FAILING = "FAILING"
     FAILED = "FAILED"
     CANCELLING = "CANCELLING"
@@ -62,12 +66,10 @@ class State(Enum):
         """Whether nothing runs any more."""
         return self in (State.FAILED, State.CANCELED, State.FINISHED, State.SUSPENDED)
 
-
-class RegionFailed(HoldfastError):
-    """A region's query died."""
-
-    code = "REGION_FAILED"
-    retryable = True
+    @property
+    def is_live(self) -> bool:
+        """Whether it runs, or will again by itself."""
+        return self in (State.RUNNING, State.RESTARTING)
 
 
 def checkpoint_directory(settings: Settings, work: WorkDirectory) -> str:
@@ -93,243 +95,150 @@ class RunningJob:
         spark: SparkSession,
         hooks: Hooks,
         fresh: bool = False,
+        past: Sequence[Past] = (),
     ) -> None:
         self.graph = graph
         self.settings = settings
         self.spark = spark
         self.state = State.CREATED
         self.failure: HoldfastError | None = None
-        self.entered: dict[State, float] = {State.CREATED: time.time()}
+        self.entered: dict[State, float] = {State.CREATED: clock.now()}
         self._lock = threading.RLock()
         self._over = threading.Event()
-        self.work = WorkDirectory(settings.work_dir, graph.name)
-        self.job_id = self.work.job_id
-        self._listener: BatchListener | None = None
-        self._old_attempts_gone = False
         self._finishing = False
         self._ending = False
-        self._find_standing(hooks, fresh)
-
-    def _find_standing(self, hooks: Hooks, fresh: bool) -> None:
-        settings, graph = self.settings, self.graph
-        self.store = CheckpointStore(checkpoint_directory(settings, self.work))
+        self.work = WorkDirectory(settings.work_dir, graph.name)
+        self.job_id = self.work.job_id
         self.history = History(history_directory(settings, self.work))
-        self.attempt = choose_attempt(self.work, graph, settings.restore_path, fresh)
-        self._assemble(hooks)
-
-    def _assemble(self, hooks: Hooks) -> None:
-        delete_tree(self.attempt.storage, "pins")  # of snapshots that a crash interrupted
-        stand = standing(self.attempt, self.graph)
-        inputs = {uid: self.graph.inputs(uid) for uid in self.graph.regions}
-        with_channel = [uid for uid in self.graph.regions if self._has_channel(uid)]
-        self.channels = {uid: self._channel(uid) for uid in with_channel}
-        for uid, channel in self.channels.items():
-            channel.recover(stand.batches[uid])
-        self.gates = Gates(
-            Flow(inputs, stand.batches, stand.positions),
-            self.channels,
-            self.graph.channels,
-            self._on_cuts,
+        self.failures = FailureLog(history_directory(settings, self.work))
+        begun = self._begun(fresh)  # what is refused leaves an older runner alone
+        self.fence = raise_epoch(self.work.storage)
+        self.fence.wait_for_predecessor()
+        self._place = Place(
+            graph, settings, spark, self.work, self.fence, self._open_store(), self.history, hooks
         )
-        self.regions = {
-            uid: RunningRegion(
-                region,
-                self.attempt.region(uid),
-                self.gates,
-                self.channels.get(uid),
-                self.graph.sinks_of(uid),
-                self.settings,
-            )
-            for uid, region in self.graph.regions.items()
-        }
-        self.sinks = [
-            SinkEpochs(use, self.job_id, self.attempt.number, self.channels[use.region], self.gates)
-            for use in self.graph.sinks.values()
-            if isinstance(use.sink, EpochSink)
-        ]
-        for sink in self.sinks:
-            self.regions[sink.region].epochs.append(sink)
-        for region in self.regions.values():
-            region.unstaged = self._needs_no_staging(region)
-        self.commits = Commits(self.sinks)
-        self._snapshots = Snapshots(
-            self.attempt, self.regions, self.channels, self.sinks, self._keeping(), self.spark
-        )
-        self.coordinator = self._coordinator(hooks)
+        self.found = self._first_attempt(begun, fresh)
+        self.life = self._new_life()
+        inputs = {uid: graph.inputs(uid) for uid in graph.regions}
+        self.failover = Failover(settings, inputs, self.failures, self, past)
+        self._sentinel = Sentinel(self.fence, self.fail)
 
-    def _coordinator(self, hooks: Hooks) -> Coordinator:
-        newest = self.store.latest
-        restored = self.attempt.restored_from or 0
-        at_least = max(newest.id if newest else 0, restored) + 1
-        spark = str(self.spark.version)
-        identity = Identity(self.job_id, self.graph.name, self.attempt.number, __version__, spark)
-        settings = self.settings.checkpointing
-        hooks = Hooks(hooks.on_snapshot, (*hooks.on_complete, self._forget_old_attempts))
-        return Coordinator(
-            settings,
-            list(self.graph.regions),
-            self.gates,
-            self._snapshots,
-            Completion(identity, settings, self.store, self.sinks, self.history, hooks),
-            self.commits,
-            lambda: self.work.next_checkpoint(at_least),
-            self.fail,
-        )
+    def _open_store(self) -> CheckpointStore:
+        return CheckpointStore(checkpoint_directory(self.settings, self.work))
 
-    def _forget_old_attempts(self, _: int) -> None:
-        """This attempt has a checkpoint of its own now; nobody goes back to an older one."""
-        if not self._old_attempts_gone:
-            self._old_attempts_gone = True
-            self.work.remove_older(self.attempt)
+    def _begun(self, fresh: bool) -> Attempt | None:
+        path = self.settings.restore_path
+        if path is not None:
+            return restored(self.work, self.graph, path)
+        return None if fresh else interrupted(self.work)
 
-    def _has_channel(self, uid: str) -> bool:
-        staged = any(isinstance(u.sink, EpochSink) for u in self.graph.sinks_of(uid))
-        return uid in self.graph.channels or staged
+    def _first_attempt(self, begun: Attempt | None, fresh: bool) -> Found:
+        if begun is not None and self.settings.restore_path is not None:
+            return Found(begun, begun.restored_from)
+        return Found(self.work.begin(None)) if fresh else find_attempt(self._place, begun)
 
-    def _needs_no_staging(self, region: RunningRegion) -> bool:
-        """Every batch is its own checkpoint, and its one sink is all that wants the rows."""
-        sinks = self.graph.sinks_of(region.uid)
-        only = len(sinks) == 1 and isinstance(sinks[0].sink, Distributed)
-        return self.settings.every_batch and only and region.uid not in self.graph.channels
+    def _new_life(self) -> Life:
+        return Life(self._place, self.found.attempt, self._on_trouble, self._on_input_ended)
 
-    def _channel(self, uid: str) -> Channel:
-        location = self.attempt.storage.locate(f"channels/{uid}")
-        return Channel(uid, open_storage(location))
+    # What it consists of now
 
-    def _keeping(self) -> Keeping:
-        chosen = self.settings.checkpointing
-        in_memory = chosen.storage is StorageKind.JOBMANAGER
-        return Keeping(
-            chosen.incremental and not in_memory,
-            chosen.inline_threshold,
-            MEMORY_LIMIT if in_memory else None,
-        )
+    @property
+    def store(self) -> CheckpointStore:
+        """Its checkpoints."""
+        return self._place.store
 
-    def _on_cuts(self, cuts: list[Cut]) -> None:
-        self.coordinator.cuts_reached(cuts)
+    @property
+    def attempt(self) -> Attempt:
+        """The one that runs, or ran last."""
+        return self.life.attempt
+
+    @property
+    def channels(self) -> dict[str, Channel]:
+        """Between its regions, and to its sinks."""
+        return self.life.channels
+
+    @property
+    def gates(self) -> Gates:
+        """Those of its regions."""
+        return self.life.gates
+
+    @property
+    def regions(self) -> dict[str, RunningRegion]:
+        """Its queries, producers first."""
+        return self.life.regions
+
+    @property
+    def sinks(self) -> list[SinkEpochs]:
+        """Those that take epochs."""
+        return self.life.sinks
+
+    @property
+    def commits(self) -> Commits:
+        """How those sinks are doing."""
+        return self.life.commits
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """Of its checkpoints."""
+        return self.life.coordinator
+
+    @property
+    def next_restart(self) -> NextRestart | None:
+        """The restart that is due, if there is one."""
+        return self.failover.next_restart
 
     # From start to end
 
     def start(self) -> None:
-        """Recover the sinks, build all frames, start all queries; all of it or nothing runs."""
+        """Start all queries; what cannot succeed later either is raised, and nothing runs."""
+        self.failover.start()
+        self._sentinel.start()
         try:
-            self._start()
+            self._enter(State.RUNNING)
+            self.life.start()
+        except Exception as error:
+            judged = classify(causes_of(error), self.settings.failure_rules)
+            never = isinstance(self.settings.restart, NoRestart)
+            if never or judged.kind is FailureClass.NON_RECOVERABLE:
+                self._end(State.FAILED)
+                raise
+            self._on_trouble(Trouble(as_ours(error), causes_of(error)))
         except BaseException:
             self._end(State.FAILED)
             raise
 
-    def _start(self) -> None:
-        with step("start"):
-            for uid, region in self.regions.items():
-                producers = {u: self.regions[u] for u in self.graph.inputs(uid)}
-                region.build(self.spark, self.graph.sources, producers)
-            for sink in self.sinks:
-                sink.prepare(self.spark, self.regions[sink.region].schema)
-            for use in self.graph.sinks.values():
-                if isinstance(use.sink, CheckedSink):
-                    use.sink.check(self.spark, self.regions[use.region].schema)
-            self._recover_sinks()
-        self._runs: dict[str, RunningRegion] = {}
-        self._early: list[tuple[Any, ...]] = []
-        self._listener = BatchListener(self.spark, self._on_batch, self._on_end)
-        self._enter(State.RUNNING)
-        for region in self.regions.values():
-            run = region.start(self.spark)
-            with self._lock:
-                self._runs[run] = region
-                early, self._early = self._early, []
-            for call, *values in early:
-                call(*values)
-        self.commits.start()
-        self.coordinator.start()
-        if self.settings.every_batch or any(sink.waits_for_checkpoint for sink in self.sinks):
-            self._checkpoint_batch()
-        self._look_for_ends()
+    def _on_trouble(self, trouble: Trouble) -> None:
+        if self.state.is_live:
+            self.failover.report(trouble)
 
-    def _recover_sinks(self) -> None:
-        base = base_of(self.attempt, self.store.completed)
-        owned = owned_transactions(base)
-        for sink in self.sinks:
-            snapshot = base.region(sink.region) if base is not None else None
-            position = snapshot.cut + 1 if snapshot is not None else NOTHING + 1
-            committed = self.gates.last_batch(sink.region)
-            sink.recover(owned.get(sink.uid, []), position, committed)
+    def _on_input_ended(self) -> None:
+        threading.Thread(target=self._finish, args=(self.life,), name="finish").start()
 
-    def _region_of(self, run: str, *event: Any) -> RunningRegion | None:
-        """The region of a run; an event may come before ``start`` has returned its id."""
-        with self._lock:
-            region = self._runs.get(run)
-            if region is None:
-                self._early.append(event)
-            return region
-
-    def _on_batch(self, run: str, batch: int, report: dict[str, Any]) -> None:
-        region = self._region_of(run, self._on_batch, run, batch, report)
-        if region is None:
-            return
-        try:
-            self.gates.committed(region.uid, batch, region.batch_committed(batch, report))
-            self._snapshots.delete_segments(self.gates.take_unneeded())
-            if self.settings.every_batch:
-                self._checkpoint_batch()
-            self._look_for_ends()
-        except Exception as error:
-            _log.exception("batch %s of region %s", batch, region.uid)
-            self.fail(RegionFailed(f"batch {batch} was not taken note of: {error!r}"))
-
-    def _checkpoint_batch(self) -> None:
-        """Every batch is its own checkpoint; if that fails, the rows wait for another one."""
-
-        def look(future: Future[int]) -> None:
-            if future.exception() is not None and self.state is State.RUNNING:
-                again = threading.Timer(_PAUSE, self._checkpoint_batch)
-                again.daemon = True
-                again.start()
-
-        self.coordinator.request(Cause.PERIODIC).add_done_callback(look)
-
-    def _on_end(self, run: str, error: str | None) -> None:
-        region = self._region_of(run, self._on_end, run, error)
-        if region is None:
-            return
-        region.finished = True
-        if error is not None:
-            self.fail(RegionFailed(f"region {region.uid!r} failed: {error}", region=region.uid))
-        elif self.state is State.RUNNING:
-            self.gates.end(region.uid)
-            self._look_for_ends()
-
-    def _look_for_ends(self) -> None:
-        if self.state is not State.RUNNING:
-            return
-        for region in self.regions.values():
-            if not region.finished and region.input_has_ended():
-                threading.Thread(target=region.finish, name=f"finish-{region.uid}").start()
-        if all(region.finished for region in self.regions.values()):
-            threading.Thread(target=self._finish, name="finish").start()
-
-    def _finish(self) -> None:
+    def _finish(self, life: Life) -> None:
         """All input has been read: the last checkpoint commits everything."""
         with self._lock:
-            if self.state is not State.RUNNING or self._finishing:
+            if self.state is not State.RUNNING or self._finishing or life is not self.life:
                 return
             self._finishing = True
-        self.coordinator.pause()
+        life.coordinator.pause()
         if self.settings.checkpointing.after_tasks_finish:
             try:
-                self.coordinator.request(Cause.FINAL).result()
+                life.coordinator.request(Cause.FINAL).result()
             except HoldfastError as error:
-                self.fail(error)
+                self._finishing = False
+                if not life.is_over:
+                    self._on_trouble(Trouble(error, causes_of(error)))
                 return
-        while not self.commits.wait(1.0):
-            if self.state is not State.RUNNING:
+        while not life.commits.wait(1.0):
+            if self.state is not State.RUNNING or life.is_over:
+                self._finishing = False
                 return  # somebody ends the job otherwise
         self._end(State.FINISHED)
 
     def fail(self, error: HoldfastError) -> None:
         """Something happened that the job cannot go on with."""
         with self._lock:
-            if self.state is not State.RUNNING:
+            if not self.state.is_live:
                 return
             self.failure = error
             self._enter(State.FAILING)
@@ -337,19 +246,20 @@ class RunningJob:
 
     def cancel(self) -> None:
         """End the job for good; what remains of its checkpoints is a setting."""
-        with self._lock:
-            if self.state is not State.RUNNING:
-                return
-            self._enter(State.CANCELLING)
-        threading.Thread(target=self._end, args=(State.CANCELED,), name="cancel").start()
+        if self._begin_to_end():
+            threading.Thread(target=self._end, args=(State.CANCELED,), name="cancel").start()
 
     def suspend(self) -> None:
         """Stop; the next run goes on exactly here."""
+        if self._begin_to_end():
+            self._end(State.SUSPENDED)
+
+    def _begin_to_end(self) -> bool:
         with self._lock:
-            if self.state is not State.RUNNING:
-                return
+            if not self.state.is_live:
+                return False
             self._enter(State.CANCELLING)
-        self._end(State.SUSPENDED)
+            return True
 
     def _end(self, state: State) -> None:
         """Whoever comes first ends the job; a Ctrl-C at the very end changes nothing any more."""
@@ -358,14 +268,11 @@ class RunningJob:
                 return
             self._ending = True
         try:
-            self.gates.stop()
-            for sink in self.sinks:
-                sink.stop()
-            self.coordinator.close()
-            self.commits.close()
-            self._stop_queries()
-            self._snapshots.close()
+            self._sentinel.close()
+            self.failover.close()
+            self.life.stop()
             self._tidy(state)
+            self._leave()
         except Exception as error:
             _log.exception("the job did not end cleanly")
             if self.failure is None:
@@ -373,18 +280,6 @@ class RunningJob:
             state = State.FAILED
         self._enter(state)
         self._over.set()
-
-    def _stop_queries(self) -> None:
-        """Who sends SIGTERM often sends it to Spark's JVM too; then there is nothing to stop."""
-        try:
-            for region in self.regions.values():
-                region.stop()
-            if self._listener is not None:
-                self._listener.close()
-        except Exception:
-            if spark_is_there(self.spark):
-                raise
-            _log.warning("Spark was gone before its queries were stopped")
 
     def _tidy(self, state: State) -> None:
         if state not in (State.CANCELED, State.FINISHED):
@@ -396,14 +291,61 @@ class RunningJob:
             for checkpoint in self.store.completed:
                 self.store.drop(checkpoint)
 
+    def _leave(self) -> None:
+        with suppress(HoldfastError):  # a successor then waits a little
+            self.fence.leave()
+
     def _enter(self, state: State) -> None:
         with self._lock:
             self.state = state
-            self.entered[state] = time.time()
+            self.entered[state] = clock.now()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Whether the job has ended."""
         return self._over.wait(seconds)
+
+    # Failover
+
+    def batches(self, region: str | None) -> int:
+        """How many batches a region, or all, have committed."""
+        uids = self.graph.regions if region is None else [region]
+        return sum(self.gates.last_batch(uid) + 1 for uid in uids)
+
+    def halt(self, regions: Sequence[str]) -> None:
+        """Stop the queries of some regions."""
+        self.life.halt(regions)
+
+    def revive(self, regions: Sequence[str]) -> None:
+        """Start them again, from their query logs."""
+        self.life.revive(regions)
+
+    def halt_all(self) -> None:
+        """Stop everything, to start it again."""
+        with self._lock:
+            if self.state is State.RUNNING:
+                self._enter(State.RESTARTING)
+        self.life.stop(Reason.REGION_FAILED)
+
+    def revive_all(self, source: Source) -> None:
+        """Start everything again, from the query logs or from a checkpoint."""
+        # Read anew: only the storage knows whether a checkpoint in doubt was stored.
+        self._place = replace(self._place, store=self._open_store())
+        may_use_own = source is Source.OWN_LOGS
+        self.found = find_attempt(self._place, self.attempt, may_use_own=may_use_own)
+        self.life = self._new_life()
+        self._finishing = False
+        with self._lock:
+            if self.state is not State.RESTARTING:
+                return
+            self._enter(State.RUNNING)
+        try:
+            self.life.start()
+        except BaseException:
+            with suppress(Exception):
+                self.life.stop()
+            raise
+
+    # What others ask
 
     def transactions(self) -> Listing:
         """What its sinks have open, as this process knows it: stores are not asked."""
@@ -418,4 +360,15 @@ class RunningJob:
 
     def checkpoint(self, full: bool = False) -> Future[int]:
         """Ask for a checkpoint now."""
+        if self.settings.checkpointing.mode is Mode.AT_MOST_ONCE:
+            raise UsageError("a job in mode at-most-once has no checkpoints", job=self.graph.name)
         return self.coordinator.request(Cause.USER, full)
+
+
+def as_ours(error: BaseException) -> HoldfastError:
+    """Any error as one that can be told to users."""
+    if isinstance(error, HoldfastError):
+        return error
+    ours = HoldfastError(f"the job could not start: {error!r}")
+    ours.__cause__ = error
+    return ours

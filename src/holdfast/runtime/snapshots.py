@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from holdfast import clock
 from holdfast.checkpoints.metadata import InputSnapshot, RegionSnapshot, SegmentSnapshot
 from holdfast.checkpoints.store import CheckpointWriter
 from holdfast.checkpoints.taking import Checksums, Keeping, Pinned, keep_region, keep_segment, pin
@@ -132,7 +133,7 @@ class Snapshots:
                 answer.figures,
                 sync=sync,
                 async_=time.monotonic() - began,
-                acknowledged=time.time(),
+                acknowledged=clock.now(),
             )
             statistics = {k: v for k, v in asdict(figures).items() if k != "tasks"}
             region = replace(answer.region, statistics=statistics)

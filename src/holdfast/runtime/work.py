@@ -2,6 +2,7 @@
 
 <work>/<job>/job                 {"id": …}, written once
 <work>/<job>/ids/<n>             the last checkpoint id that was given out
+<work>/<job>/epochs/<n>          who runs the job: see ``fencing``
 <work>/<job>/attempt-<k>/        one life of the job
     attempt                      written last when the attempt is built
     ended                        {"state": "FINISHED" | "CANCELED"}, when it is over for good
@@ -18,8 +19,9 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
-from holdfast.errors import AlreadyPublished, FileMissing
+from holdfast.errors import AlreadyPublished, DamagedFile, FileMissing
 from holdfast.storage import Storage, Tree, create_tree, open_storage
 from holdfast.storage.trees import delete_tree
 
@@ -47,7 +49,7 @@ class WorkDirectory:
 
     def __init__(self, location: str, job: str) -> None:
         self.location = f"{location.rstrip('/')}/{job}"
-        self._storage = open_storage(self.location)
+        self.storage = open_storage(self.location)
         self.job_id = self._take_job_id()
 
     @classmethod
@@ -61,25 +63,51 @@ class WorkDirectory:
         return cls(location, job)
 
     def _take_job_id(self) -> str:
-        with suppress(FileMissing):
-            return str(json.loads(self._storage.read("job"))["id"])
+        with suppress(FileMissing, DamagedFile):
+            return str(self._record("job")["id"])
+        self.storage.delete("job")
         with suppress(AlreadyPublished):  # another process may be quicker
-            self._storage.publish("job", json.dumps({"id": uuid.uuid4().hex}).encode())
-        return str(json.loads(self._storage.read("job"))["id"])
+            self.storage.publish("job", json.dumps({"id": self._remembered_id()}).encode())
+        return str(self._record("job")["id"])
+
+    def _remembered_id(self) -> str:
+        """Attempts know whose they are: a job that lost its id would write every row again."""
+        for number in reversed(self._sealed()):
+            if (known := self._record(f"attempt-{number}/{_SEAL}").get("job")) is not None:
+                return str(known)
+        return uuid.uuid4().hex
+
+    def _record(self, path: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self.storage.read(path))
+        except ValueError as error:
+            raise DamagedFile(
+                "a file of the working directory is damaged", path=self.storage.locate(path)
+            ) from error
+        return found
+
+    def _sealed(self) -> list[int]:
+        """Attempts that were built completely and can be read, the oldest first."""
+        numbers = []
+        for info in self.storage.list():
+            if match := _ATTEMPT.fullmatch(info.path):
+                with suppress(DamagedFile):
+                    self._record(info.path)
+                    numbers.append(int(match[1]))
+        return sorted(numbers)
 
     def current(self) -> Attempt | None:
         """The newest attempt that was built completely."""
-        listed = {info.path for info in self._storage.list()}
-        numbers = [int(m[1]) for path in listed if (m := _ATTEMPT.fullmatch(path))]
-        return self._attempt(max(numbers), listed) if numbers else None
+        sealed = self._sealed()
+        return self._attempt(sealed[-1]) if sealed else None
 
-    def _attempt(self, number: int, listed: set[str]) -> Attempt:
+    def _attempt(self, number: int) -> Attempt:
         folder = f"attempt-{number}"
-        record = json.loads(self._storage.read(f"{folder}/{_SEAL}"))
+        record = self._record(f"{folder}/{_SEAL}")
         ended = None
-        if f"{folder}/{_ENDED}" in listed:
-            ended = str(json.loads(self._storage.read(f"{folder}/{_ENDED}"))["state"])
-        storage = open_storage(self._storage.locate(folder))
+        with suppress(FileMissing):
+            ended = str(self._record(f"{folder}/{_ENDED}")["state"])
+        storage = open_storage(self.storage.locate(folder))
         return Attempt(number, storage, record["restored_from"], ended)
 
     def begin(
@@ -87,9 +115,9 @@ class WorkDirectory:
     ) -> Attempt:
         """Build a new attempt; it is there when everything in it is."""
         number = self._next_number()
-        location = self._storage.locate(f"attempt-{number}")
+        location = self.storage.locate(f"attempt-{number}")
         tree = create_tree(location, seal=_SEAL)
-        record = {"number": number, "restored_from": restored_from}
+        record = {"number": number, "restored_from": restored_from, "job": self.job_id}
         try:
             if fill is not None:
                 fill(tree, location)
@@ -101,16 +129,16 @@ class WorkDirectory:
 
     def _next_number(self) -> int:
         # Also unsealed ones count: on object stores such a directory may be there in part.
-        found = {info.path.split("/")[0] for info in self._storage.list()}
+        found = {info.path.split("/")[0] for info in self.storage.list()}
         numbers = [int(name[8:]) for name in found if re.fullmatch(r"attempt-\d+", name)]
         return max(numbers, default=0) + 1
 
     def remove_older(self, attempt: Attempt) -> None:
         """Delete attempts before this one."""
-        found = {info.path.split("/")[0] for info in self._storage.list()}
+        found = {info.path.split("/")[0] for info in self.storage.list()}
         for name in found:
             if re.fullmatch(r"attempt-\d+", name) and int(name[8:]) < attempt.number:
-                delete_tree(self._storage, name, _SEAL)
+                delete_tree(self.storage, name, _SEAL)
 
     def end(self, attempt: Attempt, state: str) -> None:
         """Record that the attempt is over for good."""
@@ -120,16 +148,16 @@ class WorkDirectory:
         """Take the next checkpoint id; it is never given out again."""
         given = self.given_ids()
         number = max([*given, at_least - 1]) + 1
-        self._storage.publish(f"ids/{number}", b"")
+        self.storage.publish(f"ids/{number}", b"")
         for old in given:
-            self._storage.delete(f"ids/{old}")
+            self.storage.delete(f"ids/{old}")
         return number
 
     def given_at(self, checkpoint: int) -> float | None:
         """When an id was taken, if that is still on record."""
-        found = (i for i in self._storage.list("ids") if i.path == f"ids/{checkpoint}")
+        found = (i for i in self.storage.list("ids") if i.path == f"ids/{checkpoint}")
         return next((info.modified for info in found), None)
 
     def given_ids(self) -> list[int]:
         """The ids on record; all but the newest may be gone."""
-        return [int(info.path.rpartition("/")[2]) for info in self._storage.list("ids")]
+        return [int(info.path.rpartition("/")[2]) for info in self.storage.list("ids")]

@@ -52,7 +52,7 @@ class Claim:
 
     def reachable(self, url: str, token: str) -> None:
         """From now on others can talk to this runner."""
-        self._record(replace(self._runner, url=url, token=token))
+        self._record(replace(self._runner, url=url, token=token, restart=None))
 
     def _record(self, runner: Runner) -> None:
         self._runner = runner
@@ -116,7 +116,7 @@ def holder(job_id: str, work: Path | None, registry: Registry) -> Runner | None:
 
 def _refuse_others(runner: Runner, earlier: list[Runner]) -> None:
     for found in earlier:
-        if found.process != runner.process and found.process.runs:
+        if found.keeps_out(runner):
             raise _already_running(found)
 
 

@@ -15,11 +15,13 @@ from holdfast.server import requests
 from holdfast.server.operations import Operations
 from holdfast.server.problems import Json, RequestRefused
 from holdfast.server.shapes import checkpoints, cluster, details, jobs, own, vertices
+from holdfast.server.shapes.exceptions import exceptions
 from holdfast.server.view import OVER, JobAccess, JobView, RegionView
 
 Document = dict[str, Any]
 _EXCEPTIONS_SHOWN = 20
 _CHECKPOINTS_SHOWN = 10
+_FAILURES_SHOWN = 20
 _COMMIT_PATIENCE = 20.0
 """Shorter than clients wait for an answer."""
 
@@ -92,7 +94,7 @@ class Handlers:
     def exceptions(self, request: Request) -> Document:
         """``/jobs/:jid/exceptions``."""
         most = requests.query_number(request, "maxExceptions", _EXCEPTIONS_SHOWN)
-        return jobs.exceptions(self._view(request), most)
+        return exceptions(self._view(request), most, _labels(request))
 
     def vertex(self, request: Request) -> Document:
         """``/jobs/:jid/vertices/:vid``."""
@@ -107,6 +109,11 @@ class Handlers:
         """``/jobs/:jid/holdfast/checkpoints``."""
         last = requests.query_number(request, "last", _CHECKPOINTS_SHOWN)
         return own.checkpoints(self._view(request), last)
+
+    def own_failures(self, request: Request) -> Document:
+        """``/jobs/:jid/holdfast/failures``."""
+        last = requests.query_number(request, "last", _FAILURES_SHOWN)
+        return own.failures(self._view(request), last)
 
     def transactions(self, request: Request) -> Document:
         """``/jobs/:jid/holdfast/transactions``."""
@@ -204,6 +211,18 @@ def _region(view: JobView, request: Request) -> RegionView:
     if region is None:
         raise RequestRefused(404, f"Vertex {vertex} not found")
     return region
+
+
+def _labels(request: Request) -> dict[str, str]:
+    """``failureLabelFilter=class:Recoverable,scope:all``."""
+    found = {}
+    for each in ",".join(request.query_params.getlist("failureLabelFilter")).split(","):
+        name, colon, value = each.partition(":")
+        if each and not (name and colon and value):
+            raise RequestRefused(400, "failureLabelFilter must be name:value,name:value.")
+        if each:
+            found[name] = value
+    return found
 
 
 def _checkpoint(view: JobView, request: Request) -> CheckpointFigures:

@@ -53,6 +53,22 @@ def children(pid: int) -> Iterator[int]:
             yield int(entry.name)
 
 
+_STATES = {
+    "R": "running",
+    "S": "asleep",
+    "D": "waiting for a disk",
+    "T": "halted by a signal",
+    "t": "halted by a debugger",
+    "Z": "dead",
+}
+
+
+def state_of(pid: int) -> str:
+    """What the process is doing, in a word or two."""
+    fields = _fields(pid)
+    return "gone" if fields is None else _STATES.get(fields[0], fields[0])
+
+
 def _fields(pid: int) -> list[str] | None:
     """State, parent and so on. The name before them, in brackets, may hold spaces."""
     with suppress(OSError):

@@ -1,7 +1,8 @@
 """Which jobs run on this machine: one file per runner, ``$HOLDFAST_HOME/jobs/<job-id>.json``.
 
 A file holds the token of its runner, so it is for its owner alone. A runner that was killed leaves
-its file behind; whoever finds such a file ignores and removes it.
+its file behind; whoever finds such a file ignores and removes it. A supervisor that waits to start
+a runner again has the file in its place.
 """
 
 from __future__ import annotations
@@ -9,21 +10,37 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import EnvironmentProblem
 from holdfast.server.processes import Process
 
 HOME_VARIABLE = "HOLDFAST_HOME"
 _SUFFIX = ".json"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A restart of a job's process that is due, or under way."""
+
+    at: float
+    attempt: int
+    why: str
+    """What made it necessary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A process that runs a job, and how to talk to it."""
+    """A process that runs a job, and how to talk to it.
+
+    While a job waits for a restart, ``process`` is its supervisor, which no runner is kept out by
+    that this supervisor has started.
+    """
 
     job_id: str
     name: str
@@ -34,6 +51,18 @@ class Runner:
     url: str | None = None
     """Where its server is, once it is there."""
     token: str | None = None
+    supervisor: Process | None = None
+    """Who starts it again, if anybody does."""
+    restart: Restart | None = None
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether its process died and the next one cannot be talked to yet."""
+        return self.restart is not None and self.url is None
+
+    def keeps_out(self, other: Runner) -> bool:
+        """Whether the other one must not run the job too."""
+        return self.process not in (other.process, other.supervisor) and self.process.runs
 
 
 def home() -> Path:
@@ -114,7 +143,13 @@ def decode(data: bytes) -> Runner | None:
     """The inverse of ``encode``; ``None`` if it is not that."""
     try:
         item = json.loads(data)
-        return Runner(**{**item, "process": _process(item["process"]), "jvm": _jvm(item["jvm"])})
+        made = {
+            "process": _process(item["process"]),
+            "jvm": _if_there(_process, item["jvm"]),
+            "supervisor": _if_there(_process, item.get("supervisor")),
+            "restart": _if_there(_restart, item.get("restart")),
+        }
+        return Runner(**{**item, **made})
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -123,5 +158,9 @@ def _process(item: dict[str, Any]) -> Process:
     return Process(int(item["pid"]), int(item["started"]))
 
 
-def _jvm(item: dict[str, Any] | None) -> Process | None:
-    return None if item is None else _process(item)
+def _restart(item: dict[str, Any]) -> Restart:
+    return Restart(float(item["at"]), int(item["attempt"]), str(item["why"]))
+
+
+def _if_there(read: Callable[[dict[str, Any]], T], item: dict[str, Any] | None) -> T | None:
+    return None if item is None else read(item)

@@ -55,6 +55,7 @@ def routes(h: Handlers) -> list[Route]:
         _get(f"{job}/vertices/{{vid}}", h.vertex),
         _get(f"{job}/holdfast", h.own_job),
         _get(f"{job}/holdfast/checkpoints", h.own_checkpoints),
+        _get(f"{job}/holdfast/failures", h.own_failures),
         _get(f"{job}/holdfast/transactions", h.transactions),
         _route("POST", f"{job}/holdfast/transactions/commit", h.commit_transactions),
         _get(checkpoints, h.checkpoints),

@@ -8,11 +8,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.settings import Settings
 
 if TYPE_CHECKING:
     from holdfast.runtime.commits import CommitFigures, Try
+    from holdfast.runtime.failover import NextRestart
     from holdfast.runtime.regions import RunningRegion
     from holdfast.runtime.running import RunningJob
     from holdfast.runtime.transactions import Listing
@@ -23,6 +25,7 @@ OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 _STATUS = {
     "CREATED": "CREATED",
     "RUNNING": "RUNNING",
+    "RESTARTING": "SCHEDULED",
     "FAILING": "CANCELING",
     "FAILED": "FAILED",
     "CANCELLING": "CANCELING",
@@ -93,7 +96,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The checkpoint that this run began with."""
+    """The checkpoint that this run began with, or has gone back to."""
 
     id: int
     path: str
@@ -118,6 +121,18 @@ class JobView:
     failure: Failure | None = None
     restored: Restored | None = None
     sinks: tuple[SinkView, ...] = ()
+    failures: tuple[FailureRecord, ...] = ()
+    """Of all runs, newest last."""
+    next_restart: NextRestart | None = None
+
+    @property
+    def restarts(self) -> int:
+        """Restarts that this run has decided on, as Flink counts them: one that is due, too."""
+        return sum(each.delay is not None for each in self.failures_of_run())
+
+    def failures_of_run(self) -> tuple[FailureRecord, ...]:
+        """Failures since the run began."""
+        return tuple(each for each in self.failures if each.at >= self.started)
 
     @property
     def started(self) -> float:
@@ -192,41 +207,47 @@ class RunningAccess:
 
     def commit_now(self, sink: str | None, seconds: float) -> list[Try]:
         """Let sinks that wait for their next try to commit make it now."""
-        return self._running.commits.hurry(sink, seconds)
+        tried: list[Try] = self._running.commits.hurry(sink, seconds)
+        return tried
 
 
 def look(running: RunningJob) -> JobView:
     """The job as it is now."""
-    state = running.state.value
+    state, now = running.state.value, time.time()
+    # A state is entered just before its time is on record.
+    entered = {state: now} | {s.value: at for s, at in dict(running.entered).items()}
     return JobView(
         id=running.job_id,
         name=running.graph.name,
         state=state,
-        entered={s.value: at for s, at in dict(running.entered).items()},
-        now=time.time(),
+        entered=entered,
+        now=now,
         regions=tuple(_region(running, region, state) for region in running.regions.values()),
         channels=tuple(_channel(running, uid) for uid in running.graph.channels),
         checkpoints=[_still(figures) for figures in running.history.all()],
         settings=running.settings,
-        failure=_failure(running),
-        restored=_restored(running),
+        failure=_failure(running, entered),
+        restored=_restored(running, entered),
         sinks=tuple(_sink(figures) for figures in running.commits.figures),
+        failures=tuple(running.failures.all()),
+        next_restart=running.next_restart,
     )
 
 
 def _region(running: RunningJob, region: RunningRegion, state: str) -> RegionView:
     figures, uid = region.figures, region.uid
     inputs = running.graph.inputs(uid)
+    status = _status(region, state)
     return RegionView(
         uid=uid,
         reads=region.region.reads,
         sinks=tuple(use.uid for use in running.graph.sinks_of(uid)),
         output_mode=region.region.output_mode,
-        status="FINISHED" if region.finished and state == "RUNNING" else _STATUS[state],
+        status=status,
         parallelism=_parallelism(running, uid),
         batch=running.gates.last_batch(uid),
         rows=figures.rows,
-        rows_per_second=figures.rows_per_second,
+        rows_per_second=0.0 if status == "SCHEDULED" else figures.rows_per_second,
         state_rows=figures.state_rows,
         state_bytes=figures.state_bytes,
         busy=figures.busy,
@@ -237,6 +258,12 @@ def _region(running: RunningJob, region: RunningRegion, state: str) -> RegionVie
     )
 
 
+def _status(region: RunningRegion, state: str) -> str:
+    if state == "RUNNING" and region.halted:
+        return "SCHEDULED"
+    return "FINISHED" if state == "RUNNING" and region.finished else _STATUS[state]
+
+
 def _parallelism(running: RunningJob, uid: str) -> int:
     latest = running.store.latest
     snapshot = latest.region(uid) if latest is not None else None
@@ -244,7 +271,8 @@ def _parallelism(running: RunningJob, uid: str) -> int:
 
 
 def _behind(running: RunningJob, uid: str, channel: str) -> int:
-    return running.gates.last_batch(channel) + 1 - running.gates.position(uid, channel)
+    read: int = running.gates.position(uid, channel)
+    return running.gates.last_batch(channel) + 1 - read
 
 
 def _channel(running: RunningJob, uid: str) -> ChannelView:
@@ -264,17 +292,26 @@ def _still(figures: CheckpointFigures) -> CheckpointFigures:
     return replace(figures, acknowledged=dict(figures.acknowledged))
 
 
-def _failure(running: RunningJob) -> Failure | None:
+def _failure(running: RunningJob, entered: Mapping[str, float]) -> Failure | None:
     error = running.failure
     if error is None:
         return None
-    at = next((t for s, t in running.entered.items() if s.value == "FAILING"), time.time())
     region = error.ids.get("region")
+    at = entered.get("FAILING", time.time())
     return Failure(type(error).__name__, str(error), at, str(region) if region else None)
 
 
-def _restored(running: RunningJob) -> Restored | None:
-    path, number = running.settings.restore_path, running.attempt.restored_from
-    if path is None or number is None:
+def _restored(running: RunningJob, entered: Mapping[str, float]) -> Restored | None:
+    number, path = running.attempt.restored_from, running.settings.restore_path
+    began = min(entered.values())
+    if number is None:
         return None
-    return Restored(number, path, min(running.entered.values()))
+    if running.found.restored_from is not None or _was_taken_since(running, number, began):
+        return Restored(number, running.store.path_of(number), entered.get("RUNNING", began))
+    return None if path is None else Restored(number, path, began)
+
+
+def _was_taken_since(running: RunningJob, checkpoint: int, began: float) -> bool:
+    """Whether an attempt that was resumed had gone back to a checkpoint of this very run."""
+    figures = running.history.get(checkpoint)
+    return figures is not None and figures.triggered >= began

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.settings import failing as f
 from holdfast.settings import options as o
-from holdfast.settings.model import Backend, Mode
+from holdfast.settings.model import Backend, BoundedRestart, Mode
 from holdfast.settings.options import Option
 from holdfast.settings.problems import Problem
 from holdfast.settings.reading import Values
@@ -23,12 +24,16 @@ from holdfast.settings.rocksdb import (
 
 SPARK_RATIOS: dict[Option[Any], float] = {WRITE_BUFFER_RATIO: 0.5, HIGH_PRIORITY_RATIO: 0.1}
 
+_NO_CHECKPOINTS = f"asks for checkpoints, which {o.MODE.key} at-most-once does without"
 _ROOT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?)?/*")
 
 
 def check(values: Values, state_spark: Mapping[str, str]) -> None:
     """Note what does not go together."""
     _check_unaligned(values)
+    _check_at_most_once(values)
+    _check_order(values, f.INITIAL_BACKOFF, f.MAX_BACKOFF)
+    _check_order(values, f.HEARTBEAT_INTERVAL, f.HEARTBEAT_TIMEOUT)
     _check_rocksdb(values)
     _check_memory(values)
     _check_ratios(values)
@@ -43,6 +48,26 @@ def _check_unaligned(values: Values) -> None:
         values.complain(o.UNALIGNED, f"needs {o.MODE.key} exactly-once")
     if values.get(o.MAX_CONCURRENT) != 1:
         values.complain(o.MAX_CONCURRENT, f"must be 1 with {o.UNALIGNED.key}")
+
+
+def _check_at_most_once(values: Values) -> None:
+    if not values.are_sound(o.MODE) or values.get(o.MODE) is not Mode.AT_MOST_ONCE:
+        return
+    if values.find(o.INTERVAL) is not None:
+        values.complain(o.INTERVAL, _NO_CHECKPOINTS)
+    if values.get(o.EVERY_BATCH):
+        values.complain(o.EVERY_BATCH, _NO_CHECKPOINTS)
+    if values.get(f.BOUNDED_RESTART) is BoundedRestart.SCRATCH:
+        values.complain(f.BOUNDED_RESTART, f"counts rows again, unlike {o.MODE.key} at-most-once")
+
+
+def _check_order(values: Values, shorter: Option[float], longer: Option[float]) -> None:
+    if not values.are_sound(shorter, longer) or values.get(shorter) <= values.get(longer):
+        return
+    if shorter.key in values.given:
+        values.complain(shorter, f"must not be longer than {longer.key}")
+    else:
+        values.complain(longer, f"must not be shorter than {shorter.key} ({shorter.default})")
 
 
 def _check_rocksdb(values: Values) -> None:

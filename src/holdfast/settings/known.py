@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from holdfast.settings.failing import FAILURE_OPTIONS
 from holdfast.settings.options import JOB_OPTIONS, Option
 from holdfast.settings.refused import REFUSED
 from holdfast.settings.rocksdb import ROCKSDB_OPTIONS
@@ -18,7 +19,7 @@ RESERVED_VARIABLES = frozenset(
     for name in ("HOME", "CONFIG", "CRASH_AT", "CRASH_GROUP", "TOKEN", "DEBUG")
 )
 
-OPTIONS: tuple[Option[Any], ...] = (*JOB_OPTIONS, *ROCKSDB_OPTIONS)
+OPTIONS: tuple[Option[Any], ...] = (*JOB_OPTIONS, *FAILURE_OPTIONS, *ROCKSDB_OPTIONS)
 
 _BY_SPELLING = {key: option for option in OPTIONS for key in (option.key, *option.old)}
 

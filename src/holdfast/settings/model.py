@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple
 
+from holdfast.settings.rules import Rule
+from holdfast.settings.strategies import Strategy
+
 
 class Mode(Enum):
-    """What a restore does to rows: each counted once, or some counted again."""
+    """What a recovery does to rows: each counted once, some again, or some not at all."""
 
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
+    AT_MOST_ONCE = "at-most-once"
 
 
 class Retention(Enum):
@@ -35,6 +39,23 @@ class StorageKind(Enum):
 
     JOBMANAGER = "jobmanager"
     FILESYSTEM = "filesystem"
+
+
+class Scope(Enum):
+    """Who restarts when a region fails, smallest first."""
+
+    INDIVIDUAL = "individual"
+    """The region that failed."""
+    REGION = "region"
+    """All regions that channels join with it."""
+    ALL = "full"
+
+
+class BoundedRestart(Enum):
+    """Where a job with bounded input begins again."""
+
+    CHECKPOINT = "checkpoint"
+    SCRATCH = "scratch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +115,14 @@ class Settings:
     rest_address: str
     rest_port: int
     restore_path: str | None
+    restart: Strategy
+    failover: Scope
+    failure_rules: tuple[Rule, ...]
+    bounded_restart: BoundedRestart
+    heartbeat_interval: float
+    heartbeat_timeout: float
+    stuck_timeout: float | None
+    exception_history_size: int
     # Passed to Spark as it is, passwords included, so it stays out of the repr.
     spark: Mapping[str, str] = field(repr=False)
     described: tuple[Described, ...] = field(default=(), repr=False, compare=False)

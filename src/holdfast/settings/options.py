@@ -81,7 +81,10 @@ INTERVAL = Option(
 MODE = Option(
     f"{_CHECKPOINTING}mode",
     one_of(Mode),
-    "Whether a restore counts every row once, or rows behind a barrier again.",
+    "What a recovery does to rows. `exactly-once`: every row counts once. `at-least-once`: rows "
+    "behind a barrier may count again. `at-most-once`, which Flink does not have: the job goes on "
+    "without state at the newest input, what lies between is lost; no checkpoints are taken, and "
+    "settings that ask for them are refused.",
     default="exactly-once",
 )
 UNALIGNED = Option(
@@ -139,8 +142,10 @@ NUM_RETAINED = Option(
 RETENTION = Option(
     f"{_CHECKPOINTING}externalized-checkpoint-retention",
     one_of(Retention),
-    "Which checkpoints outlive the job: none, those of a job that failed, or also those of a job "
-    "that was cancelled.",
+    "Which checkpoints outlive the job. `retain-on-cancellation`: they stay when it is cancelled "
+    "and when it fails. `delete-on-cancellation`: deleted when it is cancelled, kept when it "
+    "fails. `no-externalized-checkpoints`: deleted when it is cancelled; Flink deletes those of a "
+    "failed job too, here they are kept, so that it can be run again.",
     default="no-externalized-checkpoints",
 )
 STORAGE = Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from holdfast.settings.failing import FAILURE_OPTIONS
 from holdfast.settings.known import RESERVED_VARIABLES
 from holdfast.settings.options import JOB_OPTIONS, Option
 from holdfast.settings.refused import REFUSED, SPARK_KEYS_OF_HOLDFAST, Refused
@@ -71,11 +72,13 @@ _REFUSED = """
 They are refused with the reason, except where the value asks for nothing.
 """
 
+_NOT_ROCKSDB = (*JOB_OPTIONS, *FAILURE_OPTIONS)
+
 
 def markdown() -> str:
     """The whole page."""
-    flink = [option for option in JOB_OPTIONS if not option.holdfast_only]
-    holdfast = [option for option in JOB_OPTIONS if option.holdfast_only]
+    flink = [option for option in _NOT_ROCKSDB if not option.holdfast_only]
+    holdfast = [option for option in _NOT_ROCKSDB if option.holdfast_only]
     return "".join(
         (
             _HEAD.format(

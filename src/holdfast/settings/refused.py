@@ -135,10 +135,6 @@ _RECOVERY = (
         f"{_CHK}approximate-local-recovery",
         why="rows would be lost",
     ),
-    Refused("restart-strategy", _LATER, ("none", "disable", "off")),
-    Refused("restart-strategy.type", _LATER, ("none", "disable", "off")),
-    *_any("restart-strategy.*", why=_LATER),
-    Refused("jobmanager.execution.failover-strategy", _LATER, ("region", "none", "disable", "off")),
     Refused("high-availability", _LATER, ("none", "disable", "off")),
     Refused("high-availability.type", _LATER, ("none", "disable", "off")),
     *_any("high-availability.*", why=_LATER),
@@ -187,12 +183,14 @@ _ROCKSDB = (
 _OTHERS = (
     *_any("rest.bind-port", "jobmanager.web.port", why="use rest.port"),
     *_any("rest.bind-address", "web.address", "jobmanager.web.address", why="use rest.address"),
-    Refused("web.exception-history-size", _LATER, ("16",), INTEGER),
     Refused("rest.async.store-duration", _LATER, ("5 min",), DURATION),
     *_any("pipeline.max-parallelism", why=_LATER),
     *_any("pipeline.*", "table.*", why="a job is described in Python, with Spark's functions"),
     *_any("state.latency-track.*", "state.size-track.*", why="Spark reports on its state itself"),
-    *_any("heartbeat.*", "task.cancellation.*", why=_FLINK_PROCESSES),
+    Refused(
+        "heartbeat.rpc-failure-threshold", "a runner whose pipe is closed is gone", ("2",), INTEGER
+    ),
+    *_any("task.cancellation.*", why=_FLINK_PROCESSES),
     *_any("jobmanager.*", "taskmanager.*", "env.*", "kubernetes.*", "yarn.*", why=_FLINK_PROCESSES),
 )
 

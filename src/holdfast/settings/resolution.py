@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from holdfast.settings import failing as f
 from holdfast.settings import options as o
 from holdfast.settings.checks import check
 from holdfast.settings.known import OPTIONS
@@ -18,7 +19,14 @@ from holdfast.settings.layers import (
     layer_of_environment,
     layer_of_file,
 )
-from holdfast.settings.model import Backend, Checkpointing, Described, Settings, StorageKind
+from holdfast.settings.model import (
+    Backend,
+    Checkpointing,
+    Described,
+    Mode,
+    Settings,
+    StorageKind,
+)
 from holdfast.settings.problems import refuse, shown
 from holdfast.settings.reading import Values, read_layers
 from holdfast.settings.rocksdb import ROCKSDB_OPTIONS, hashmap_spark, rocksdb_spark
@@ -58,7 +66,12 @@ def _state_spark(values: Values) -> dict[str, str]:
 
 def _settings(values: Values, state_spark: Mapping[str, str]) -> Settings:
     checkpointing, history_dir = _checkpointing(values), _history_dir(values)
-    derived = {o.DIR.key: checkpointing.dir, o.HISTORY_DIR.key: history_dir}
+    restart = _restart_type(values)
+    derived = {
+        o.DIR.key: checkpointing.dir,
+        o.HISTORY_DIR.key: history_dir,
+        f.RESTART.key: restart,
+    }
     return Settings(
         checkpointing=checkpointing,
         backend=values.get(o.BACKEND),
@@ -74,6 +87,14 @@ def _settings(values: Values, state_spark: Mapping[str, str]) -> Settings:
         rest_address=values.get(o.REST_ADDRESS),
         rest_port=values.get(o.REST_PORT),
         restore_path=values.find(o.RESTORE_PATH),
+        restart=f.strategy_of(restart, values.get),
+        failover=values.get(f.FAILOVER),
+        failure_rules=values.find(f.FAILURE_RULES) or (),
+        bounded_restart=values.get(f.BOUNDED_RESTART),
+        heartbeat_interval=values.get(f.HEARTBEAT_INTERVAL),
+        heartbeat_timeout=values.get(f.HEARTBEAT_TIMEOUT),
+        stuck_timeout=values.get(f.STUCK_TIMEOUT) or None,
+        exception_history_size=values.get(f.EXCEPTION_HISTORY_SIZE),
         spark={key: entry.text for key, entry in values.spark.items()},
         described=tuple(_described(values, derived)),
     )
@@ -101,6 +122,13 @@ def _checkpointing(values: Values) -> Checkpointing:
         after_tasks_finish=values.get(o.AFTER_TASKS_FINISH),
         history=values.get(o.HISTORY),
     )
+
+
+def _restart_type(values: Values) -> str:
+    """As in Flink: a job that takes checkpoints wants to go on from them."""
+    by_itself = values.find(o.INTERVAL) is not None or values.get(o.EVERY_BATCH)
+    goes_on = by_itself or values.get(o.MODE) is Mode.AT_MOST_ONCE
+    return values.find(f.RESTART) or (f.EXPONENTIAL_DELAY if goes_on else f.NONE)
 
 
 def _checkpoint_dir(values: Values) -> str | None:

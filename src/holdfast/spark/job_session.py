@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from holdfast.spark.session import active_session, local_session
+from holdfast.spark.session import active_session, is_local, new_session, submitted_settings
 
 _CONTEXT = {
     # Regions share the cores fairly: each has a pool of its own.
@@ -19,8 +19,11 @@ QUERY_LOG_ON_LOCAL_DISK = {
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 _JAVA = "spark.driver.extraJavaOptions"
-# Spark matches long Python tracebacks with a regular expression that recurses.
-_STACK = "-Xss8m"
+# Spark matches long Python tracebacks with a regular expression that recurses. A JVM without memory
+# limps on, so it ends; what it says then, or when asked for its stacks, is for the log.
+_STACK = "-Xss8m -XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
+
+_NEVER = str(2**31 - 1)
 
 
 def job_session(
@@ -28,7 +31,7 @@ def job_session(
 ) -> SparkSession:
     """A session with these settings: in the Spark that runs already, or in a new one."""
     if active_session() is None:
-        local_session(name, **_context(master, user))
+        new_session(name, context_settings(master, user, submitted_settings()))
     active = active_session()
     assert active is not None
     session = active.newSession()
@@ -38,9 +41,46 @@ def job_session(
     return session
 
 
-def _context(master: str | None, user: Mapping[str, str]) -> dict[str, str]:
-    chosen = {**_CONTEXT, **user}
-    chosen[_JAVA] = f"{_STACK} {user.get(_JAVA, '')}".strip()
+def context_settings(
+    master: str | None, user: Mapping[str, str], submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """What Spark is started with: ours, then what ``spark-submit`` was told, then the job's."""
+    given = {"spark.master": "local[*]", **submitted, **user}
     if master is not None:
-        chosen["spark.master"] = master
+        given["spark.master"] = master
+    ours = dict(_CONTEXT)
+    if not is_local(given["spark.master"]):
+        ours |= _exclusion(given)
+    chosen = {**ours, **given}
+    chosen[_JAVA] = f"{_STACK} {given.get(_JAVA, '')}".strip()
     return chosen
+
+
+def _exclusion(given: Mapping[str, str]) -> dict[str, str]:
+    """An executor on which tasks keep failing gets no more of them, where there is another.
+
+    Spark gives up a batch whose task no executor may run, and a restart of the query then comes
+    from the restart strategy. These settings are there to make that rare.
+    """
+    attempts = int(given.get("spark.task.maxFailures", 4))
+    if attempts < 2:  # the first failure ends the batch: nothing is tried elsewhere
+        return {}
+    prefix = "spark.excludeOnFailure"
+    return {
+        f"{prefix}.enabled": "true",
+        # Once more where its state is loaded, then elsewhere: a killed Python worker is no reason
+        # to leave an executor, and a cluster with a single one has no other.
+        f"{prefix}.task.maxTaskAttemptsPerExecutor": str(min(2, attempts - 1)),
+        # Spark wants less than all attempts, so that the last one is elsewhere.
+        f"{prefix}.task.maxTaskAttemptsPerNode": str(attempts - 1),
+        # Machines are not excluded: of a single one, each new executor would be refused until the
+        # time is over, or until the master gives the application up.
+        f"{prefix}.stage.maxFailedExecutorsPerNode": _NEVER,
+        f"{prefix}.application.maxFailedExecutorsPerNode": _NEVER,
+        # Failures that lie further apart are chance. With Spark's hour, a job that runs for weeks
+        # would lose executors to it.
+        f"{prefix}.timeout": "10min",
+        # The cluster replaces an executor that is killed. One that is only excluded keeps its core,
+        # and when all are, nothing runs.
+        f"{prefix}.killExcludedExecutors": "true",
+    }

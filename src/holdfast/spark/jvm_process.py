@@ -23,3 +23,10 @@ def spark_is_there(spark: SparkSession) -> bool:
         return not spark.sparkContext._jsc.sc().isStopped()
     except Exception:  # the JVM is gone, or going
         return False
+
+
+def jvm_is_gone() -> bool:
+    """Whether the JVM that this process started has ended. Nothing is asked of the JVM."""
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None

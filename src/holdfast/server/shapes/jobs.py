@@ -8,6 +8,7 @@ from holdfast.server.shapes.numbers import milliseconds, moment
 from holdfast.server.shapes.throwables import failure_cause
 from holdfast.server.shapes.vertices import state_counts, vertex, vertex_id
 from holdfast.server.view import OVER, JobView, RegionView
+from holdfast.settings import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 
 JOB_STATES = (
     "INITIALIZING",
@@ -23,6 +24,12 @@ JOB_STATES = (
     "RECONCILING",
 )
 _RESULTS = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "CANCELED": "CANCELED"}
+_STRATEGIES = {
+    NoRestart: "none",
+    FixedDelay: "fixed-delay",
+    FailureRate: "failure-rate",
+    ExponentialDelay: "exponential-delay",
+}
 
 
 def job_id(view: JobView) -> dict[str, str]:
@@ -111,7 +118,7 @@ def config(view: JobView) -> dict[str, Any]:
         "jid": view.id,
         "name": view.name,
         "execution-config": {
-            "restart-strategy": "none",
+            "restart-strategy": _STRATEGIES[type(view.settings.restart)],
             "job-parallelism": view.settings.parallelism or 1,
             "object-reuse-mode": False,
             "user-config": {each.key: each.value for each in view.settings.describe()},
@@ -135,22 +142,3 @@ def execution_result(view: JobView) -> dict[str, Any]:
     if view.failure is not None:
         result["failure-cause"] = failure_cause(view.failure.name, view.failure.message)
     return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
-
-
-def exceptions(view: JobView, most: int) -> dict[str, Any]:
-    """``/jobs/:jid/exceptions``."""
-    entries = [] if view.failure is None else [_exception(view)]
-    return {"exceptionHistory": {"entries": entries[:most], "truncated": len(entries) > most}}
-
-
-def _exception(view: JobView) -> dict[str, Any]:
-    failure = view.failure
-    assert failure is not None
-    entry: dict[str, Any] = {
-        "exceptionName": failure.name,
-        "stacktrace": failure.message,
-        "timestamp": milliseconds(failure.at),
-        "failureLabels": {},
-        "concurrentExceptions": [],
-    }
-    return entry if failure.region is None else {**entry, "taskName": failure.region}

@@ -1,0 +1,322 @@
+"""``holdfast run`` and its supervisor: whatever dies or hangs, rows are exact and nothing stays.
+
+Few jobs, each hurt many times: most of the time here goes into starting Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.protocol.records import FailureRecord
+from holdfast.runtime.failure_log import FOLDER, FailureLog
+from holdfast.server.processes import process
+from holdfast.server.registry import Registry, Runner
+from tests.faults.jobs.judge import check_output, everything
+from tests.faults.jobs.process import JobProcess
+from tests.faults.jobs.specs import JobSpec, RegionSpec, SourceSpec
+from tests.faults.jobs.warm import ROOT, java_options
+
+PATIENCE = 180.0
+
+SCRIPT = """\
+import json, sys, time
+from dataclasses import replace
+from pathlib import Path
+from tests.faults.jobs.runner import build
+from tests.faults.jobs.specs import from_dict
+
+out = Path(sys.argv[1])
+job = build(from_dict(json.loads((out / "spec.json").read_text())), out)
+
+
+def hang_while_told(batches):
+    for batch in batches:
+        while (out / "hang").exists():
+            time.sleep(0.05)
+        yield batch
+
+
+def exhaust_memory_once(rows):
+    if (out / "oom").exists():
+        (out / "oom").unlink()
+        rows.sparkSession._jvm.java.nio.ByteBuffer.allocate(2**31 - 1)
+    return rows.mapInArrow(hang_while_told, rows.schema)
+
+
+inner = job._regions[0].build
+job._regions[0] = replace(
+    job._regions[0], build=lambda rows: inner(exhaust_memory_once(rows))
+)
+"""
+
+
+def spec(rows: int, **settings: str) -> JobSpec:
+    """One source, a region that may hang, and a count behind a channel."""
+    return JobSpec(
+        (SourceSpec("s", rows, 300, 1000),),
+        (RegionSpec("first", "pass", ("s",)), RegionSpec("counts", "count", ("first",))),
+        {"heartbeat.interval": "300ms", **settings},
+    )
+
+
+class Place:
+    """A job's directory, and everything that runs for it."""
+
+    def __init__(self, root: Path, job: JobSpec) -> None:
+        self.root = root
+        self.spec = job
+        self.jobs = JobProcess(job, root)  # for its checkpoints
+        (root / "job.py").write_text(SCRIPT)
+        self.registry = Registry(root / "home" / "jobs")
+        self.log = root / "home" / "logs" / "job.log"
+        self.environ = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT}/src",
+            "JOB_JAVA": java_options(),
+            "HOLDFAST_HOME": str(root / "home"),
+            "TMPDIR": str(self._folder("scratch")),
+            "SPARK_LOCAL_DIRS": str(self._folder("scratch")),
+        }
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def _folder(self, name: str) -> Path:
+        (self.root / name).mkdir(exist_ok=True)
+        return self.root / name
+
+    def run(self, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "holdfast.cli", "run", "job.py", *options]
+        with (self.root / "out").open("ab") as out, (self.root / "err").open("ab") as err:
+            process = subprocess.Popen(
+                [*command, "--", str(self.root)],
+                env=self.environ,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        self.started.append(process)
+        return process
+
+    def holdfast(self, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "holdfast.cli", *args]
+        return subprocess.run(
+            command, env=self.environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    def json(self, *args: str) -> Any:
+        result = self.holdfast(*args, "--json")
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    # What happens
+
+    def wait_for(self, look: Callable[[], Any]) -> Any:
+        deadline = time.monotonic() + PATIENCE
+        while not (found := look()):
+            assert time.monotonic() < deadline, self.words()
+            time.sleep(0.05)
+        return found
+
+    def runner(self, other_than: Runner | None = None) -> Runner:
+        """Wait for a runner that can be talked to."""
+        before = other_than.process if other_than else None
+
+        def look() -> Runner | None:
+            assert self.started[-1].poll() is None, self.words()
+            found = self.registry.running()
+            return next((r for r in found if r.url and r.process != before), None)
+
+        reached: Runner = self.wait_for(look)
+        return reached
+
+    def next_checkpoint(self) -> None:
+        """Wait for a checkpoint that has more than the last one."""
+        before = self._cut()
+        self.wait_for(lambda: self._cut() > before)
+
+    def _cut(self) -> int:
+        cuts = [region.cut for each in self.jobs.checkpoints() for region in each.regions]
+        return max(cuts, default=-1)
+
+    def end(self, running: subprocess.Popen[bytes]) -> int:
+        try:
+            return running.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.words()) from None
+
+    def words(self) -> str:
+        files = [self.root / "out", self.root / "err", self.log]
+        texts = [(f.name, f.read_text(errors="replace")[-4000:]) for f in files if f.exists()]
+        return "\n".join(f"{name}:\n{text}" for name, text in texts)
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.root / "out").read_text().splitlines()
+        return [item for item in map(json.loads, lines) if item["event"] == kind]
+
+    def failures(self) -> list[FailureRecord]:
+        (folder,) = self.root.glob(f"history/*/{FOLDER}")
+        return FailureLog(str(folder.parent)).all()
+
+    def processes(self) -> list[int]:
+        """Everything that was started for this job and still runs."""
+        mark = f"HOLDFAST_HOME={self.root / 'home'}".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in path.read_bytes().split(b"\0") and process(int(path.parent.name)):
+                    found.append(int(path.parent.name))
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Callable[[JobSpec], Place]]:
+    made: list[Place] = []
+
+    def make(job: JobSpec) -> Place:
+        made.append(Place(tmp_path, job))
+        return made[-1]
+
+    yield make
+    for each in made:
+        while left := each.processes():
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for started in each.started:
+                started.poll()
+
+
+def test_a_job_survives_the_death_of_everything_but_its_supervisor(
+    place: Callable[[JobSpec], Place],
+) -> None:
+    job = spec(
+        15_000,
+        **{
+            "heartbeat.timeout": "8s",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "4",
+            "restart-strategy.fixed-delay.delay": "2s",
+        },
+    )
+    here = place(job)
+    (here.root / "oom").touch()
+    supervisor = here.run("--json")
+
+    here.wait_for(lambda: len(here.events("restart")) == 1)  # out of memory
+    second = here.runner()
+    here.next_checkpoint()
+    os.kill(second.process.pid, signal.SIGKILL)
+    here.wait_for(lambda: len(here.events("restart")) == 2)
+    assert second.jvm is not None
+    assert not second.jvm.runs
+    (entry,) = here.json("list")
+    assert (entry["state"], entry["restart"]["attempt"]) == ("RESTARTING", 2)
+
+    third = here.runner(other_than=second)
+    assert third.supervisor is not None
+    assert third.supervisor.pid == supervisor.pid
+    here.next_checkpoint()
+    assert third.jvm is not None
+    os.kill(third.jvm.pid, signal.SIGKILL)
+
+    fourth = here.runner(other_than=third)
+    here.next_checkpoint()
+    assert fourth.jvm is not None
+    os.kill(fourth.jvm.pid, signal.SIGSTOP)
+
+    assert here.end(supervisor) == 0, here.words()
+    check_output(job, here.root, everything(job))
+    assert here.processes() == []
+    assert here.registry.running() == []
+    causes = [event["cause"] for event in here.events("restart")]
+    assert causes[1] == "the runner was killed by SIGKILL"
+    assert "JVM has ended" in causes[0]
+    assert "JVM has ended" in causes[2]
+    assert causes[3].startswith("the runner hangs: no heartbeat")
+    assert [event["state"] for event in here.events("end")] == ["FINISHED"]
+    deaths = [each for each in here.failures() if each.error == "RunnerDied"]
+    assert [each.message for each in deaths] == causes
+    assert [each.attempt for each in deaths] == [1, 2, 3, 4]
+    assert all(each.recovered is not None for each in deaths)
+    hung = Path(f"{here.log}.1").read_text()
+    for words in ("in _beat", "is halted by a signal", "state=RUNNING"):
+        assert words in hung
+    oom = Path(f"{here.log}.4").read_text()
+    assert "Terminating due to java.lang.OutOfMemoryError" in oom
+
+
+def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_again(
+    place: Callable[[JobSpec], Place],
+) -> None:
+    job = spec(
+        12_000,
+        **{
+            "holdfast.stuck-timeout": "6s",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "1",
+            "restart-strategy.fixed-delay.delay": "100ms",
+        },
+    )
+    here = place(job)
+    (here.root / "hang").touch()
+    supervisor = here.run()
+    assert here.end(supervisor) == 5, here.words()
+    said = (here.root / "err").read_text()
+    assert "the runner is stuck: there is work, but for 6 s no task has ended" in said
+    assert "; restart 1 in 0.1 s" in said
+    assert "error RUNNER_LOST" in said
+    assert "Recovery is suppressed by FixedDelayRestartBackoffTimeStrategy" in said
+    assert here.processes() == []
+    for log in (here.log, Path(f"{here.log}.1")):
+        stacks = log.read_text()
+        assert "the runner is stuck" in stacks
+        assert 'File "' in stacks  # Python's
+        assert "Full thread dump" in stacks  # Java's
+    assert "Full thread dump" not in (here.root / "out").read_text()
+    assert [each.decision.partition(":")[0] for each in here.failures()] == [
+        "a new process after 0.1 s",
+        "the job failed",
+    ]
+    (here.root / "hang").unlink()
+
+    # The supervisor is killed: the runner stops in order, and nothing remains.
+    abandoned = here.run()
+    here.next_checkpoint()
+    abandoned.kill()
+    abandoned.wait()
+    here.wait_for(lambda: not here.processes())
+    assert "stopping because of the end of its supervisor" in (here.root / "err").read_text()
+    assert here.registry.running() == []
+
+    # The runner is killed: until its restart commands find the supervisor in its place.
+    waiting = here.run("--set", "restart-strategy.fixed-delay.delay=10min")
+    runner = here.runner()
+    os.kill(runner.process.pid, signal.SIGKILL)
+    here.wait_for(lambda: any(r.is_restarting for r in here.registry.running()))
+    (entry,) = here.json("list")
+    assert (entry["state"], entry["pid"]) == ("RESTARTING", waiting.pid)
+    assert "attempt 1 in 9m" in here.holdfast("list").stdout
+    assert "killed by SIGKILL" in here.holdfast("info", "job").stdout
+    assert here.holdfast("checkpoint", "job").returncode == 4
+    second = here.run()
+    assert here.end(second) == 2
+    assert f"pid={waiting.pid}" in (here.root / "err").read_text()
+    assert here.json("cancel", "job")["state"] == "SUSPENDED"
+    assert here.end(waiting) == 143
+    assert here.processes() == []
+    assert here.registry.running() == []
+
+    assert here.end(here.run()) == 0, here.words()
+    check_output(job, here.root, everything(job))
+    assert here.processes() == []

@@ -1,0 +1,172 @@
+"""From what a job goes on after damage: own query logs, the newest checkpoint, an older one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast as hf
+from holdfast.runtime.recovering import NothingToRestore
+from tests.spark.jobs import (
+    Live,
+    counted,
+    counts,
+    final_state,
+    passed,
+    prepared,
+    running,
+    tree_of,
+    visible,
+)
+from tests.spark.taps import Tap, drained
+
+OPTIONS: dict[str, object] = {"inline": "0b", "retained": 3}
+
+
+def job_of(tap: Tap, out: Path) -> hf.Job:
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("left", reads="a")(passed)
+    job.region("count", reads="left", output_mode="update")(counted)
+    job.sink("files", "left", hf.sinks.files(out))
+    job.sink("drain", "count", hf.sinks.foreach_batch(drained))
+    return job
+
+
+def run_a_while(tap: Tap, home: Path) -> Live:
+    """Two checkpoints, and rows behind the second."""
+    with running(job_of(tap, home / "out"), home, **OPTIONS) as live:
+        for _ in range(2):
+            tap.give(10, times=2)
+            live.settle()
+            live.checkpoint()
+        tap.give(10)
+        live.settle()
+        return live
+
+
+def lose_state(live: Live) -> None:
+    for file in Path(live.running.attempt.region("count")).glob("state/0/*/*.*"):
+        file.unlink()
+
+
+def lose_offsets(live: Live) -> None:
+    offsets = Path(live.running.attempt.region("left")) / "offsets"
+    newest = max(int(file.name) for file in offsets.glob("[0-9]*"))
+    (offsets / str(newest)).write_bytes(b"")
+
+
+def lose_commit(live: Live) -> None:
+    commits = Path(live.running.attempt.region("left")) / "commits"
+    newest = max(int(file.name) for file in commits.glob("[0-9]*"))
+    (commits / str(newest)).unlink()
+
+
+def lose_seal(live: Live) -> None:
+    live.running.attempt.storage.delete("attempt")
+
+
+def lose_attempt(live: Live) -> None:
+    shutil.rmtree(live.running.attempt.storage.locate(""))
+
+
+def lose_identity(live: Live) -> None:
+    live.running.work.storage.delete("job")
+
+
+def cut_identity_short(live: Live) -> None:
+    (Path(live.running.work.location) / "job").write_text('{"id"')
+
+
+@pytest.mark.parametrize(
+    ("damage", "restored"),
+    [
+        (lose_state, 2),
+        (lose_offsets, 2),
+        (lose_commit, 2),
+        (lose_seal, 2),
+        (lose_attempt, 2),
+        (lose_identity, None),
+        (cut_identity_short, None),
+    ],
+    ids=lambda item: item.__name__ if callable(item) else "",
+)
+def test_whatever_is_lost_at_work_every_row_counts_once(
+    spark: Any, tmp_path: Path, damage: Callable[[Live], None], restored: int | None
+) -> None:
+    tap = Tap()
+    damage(run_a_while(tap, tmp_path))
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        assert live.running.found.restored_from == restored
+        tap.give(10)
+        live.settle()
+        live.checkpoint()
+        assert final_state(spark, live) == counts(range(60))
+        assert visible(tmp_path / "out") == dict.fromkeys(range(60), 1)
+
+
+def test_a_resumed_job_reads_no_state_from_its_checkpoints(spark: Any, tmp_path: Path) -> None:
+    tap = Tap()
+    live = run_a_while(tap, tmp_path)
+    taken = Path(live.running.store.location)
+    for file in [*taken.rglob("shared/**/*"), *taken.rglob("chk-*/*")]:
+        if file.is_file() and file.name != "_metadata":
+            file.unlink()
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        assert live.running.found.restored_from is None
+        tap.give(10)
+        live.settle()
+        assert final_state(spark, live) == counts(range(60))
+
+
+def test_a_checkpoint_that_was_deleted_is_remembered_by_what_it_promised(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    live = run_a_while(tap, tmp_path)
+    shutil.rmtree(live.checkpoints / "chk-2")
+    lose_state(live)
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        assert live.running.found.restored_from == 1
+        live.settle()
+        live.checkpoint()
+        assert final_state(spark, live) == counts(range(50))
+        assert visible(tmp_path / "out") == dict.fromkeys(range(50), 1)
+
+
+def test_with_nothing_left_to_go_on_from_nothing_is_deleted_and_everything_named(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    live = run_a_while(tap, tmp_path)
+    lose_state(live)
+    for number in (1, 2):
+        (live.checkpoints / f"chk-{number}" / "_metadata").write_text("{")
+    before = tree_of(live.checkpoints)
+    job = job_of(tap, tmp_path / "out")
+    settings = {"execution.checkpointing.num-retained": 3}
+    with pytest.raises(NothingToRestore) as refusal:
+        prepared(job, tmp_path, settings)
+    message = str(refusal.value)
+    assert "checkpoint 1 cannot be read" in message
+    assert "checkpoint 2 cannot be read" in message
+    assert "--fresh" in message
+    assert tree_of(live.checkpoints) == before
+
+
+def test_a_start_afresh_is_not_undone_by_older_checkpoints(spark: Any, tmp_path: Path) -> None:
+    tap = Tap()
+    run_a_while(tap, tmp_path)
+    other = Tap()
+    with running(job_of(other, tmp_path / "new"), tmp_path, fresh=True, **OPTIONS) as live:
+        other.give(10)
+        live.settle()
+        lose_state(live)
+        fresh = live.running.attempt.number
+    with pytest.raises(NothingToRestore):
+        prepared(job_of(other, tmp_path / "new"), tmp_path, {})
+    assert live.running.work.current().number == fresh  # type: ignore[union-attr]
