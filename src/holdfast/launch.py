@@ -244,7 +244,7 @@ def _run(
     with serving(jobs, settings.rest_address, settings.rest_port) as address:
         claim.reachable(address.url, address.token)
         _start(running)
-        told.started()
+        told.started(running)
         try:
             watch(Started(running, address.url))
         finally:

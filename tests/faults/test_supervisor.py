@@ -263,6 +263,7 @@ def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_aga
         12_000,
         **{
             "holdfast.stuck-timeout": "6s",
+            "holdfast.spark.master": "local[4]",  # checkpoints go on: tasks are left for them
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1",
             "restart-strategy.fixed-delay.delay": "100ms",
@@ -289,9 +290,10 @@ def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_aga
         "the job failed",
     ]
     (here.root / "hang").unlink()
+    patient = ("--set", "holdfast.stuck-timeout=0")
 
     # The supervisor is killed: the runner stops in order, and nothing remains.
-    abandoned = here.run()
+    abandoned = here.run(*patient)
     here.next_checkpoint()
     abandoned.kill()
     abandoned.wait()
@@ -300,7 +302,7 @@ def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_aga
     assert here.registry.running() == []
 
     # The runner is killed: until its restart commands find the supervisor in its place.
-    waiting = here.run("--set", "restart-strategy.fixed-delay.delay=10min")
+    waiting = here.run(*patient, "--set", "restart-strategy.fixed-delay.delay=10min")
     runner = here.runner()
     os.kill(runner.process.pid, signal.SIGKILL)
     here.wait_for(lambda: any(r.is_restarting for r in here.registry.running()))
@@ -317,6 +319,6 @@ def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_aga
     assert here.processes() == []
     assert here.registry.running() == []
 
-    assert here.end(here.run()) == 0, here.words()
+    assert here.end(here.run(*patient)) == 0, here.words()
     check_output(job, here.root, everything(job))
     assert here.processes() == []

@@ -174,3 +174,20 @@ def test_a_checkpoint_that_was_given_up_takes_no_further_file() -> None:
             writer.share("x")
         job.step("abort", 0, "")
         assert not tree_of(job.root)
+
+
+@pytest.mark.parametrize("left", [None, b"shared", b"SHARED 1/a/x and more"])
+def test_a_shared_file_that_was_lost_or_cut_short_is_written_anew(left: bytes | None) -> None:
+    with a_job() as job:
+        for kind in ("begin", "share", "complete"):
+            job.step(kind, 0, "1/a/x")
+        victim = job.root / "shared/1/a/x"
+        data = victim.read_bytes()
+        victim.unlink()
+        if left is not None:
+            victim.write_bytes(left)
+        writer = job.store.begin(2)
+        assert not writer.share("1/a/x", len(data))
+        writer.write_shared("1/a/x", data)
+        assert victim.read_bytes() == data
+        assert job.store.begin(3).share("1/a/x", len(data))

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pyspark
@@ -35,6 +36,11 @@ class Executor:
     def kill(self) -> None:
         """``kill -9``."""
         _kill(self.pid)
+
+    @property
+    def has_had_tasks(self) -> bool:
+        """Whether it has begun one: Java names its threads, of which Linux keeps 15 letters."""
+        return "Executor task launch"[:15] in _threads(self.pid)
 
     def python_workers(self) -> list[int]:
         """The Python processes that run its tasks, without the daemon that forks them."""
@@ -88,15 +94,16 @@ class SparkCluster:
     def executors(self) -> list[Executor]:
         """Those that live, by number."""
         names = {f"spark://Worker@{LOOPBACK}:{port}": name for name, port in self._ports.items()}
-        found = []
+        found: dict[int, Executor] = {}
         for pid in _processes():
             words = _command(pid).split()
-            if any(word.endswith(_EXECUTOR) for word in words):
-                options = dict(zip(words, words[1:], strict=False))
-                worker = names.get(options.get("--worker-url", ""))
-                if worker is not None:
-                    found.append(Executor(pid, int(options["--executor-id"]), worker))
-        return sorted(found, key=lambda executor: executor.id)
+            options = dict(pairwise(words))
+            worker = names.get(options.get("--worker-url", ""))
+            # A process that it is just starting looks like the executor itself.
+            if worker is not None and _EXECUTOR not in _command(_parent(pid)):
+                executor = Executor(pid, int(options["--executor-id"]), worker)
+                found[executor.id] = executor
+        return [found[number] for number in sorted(found)]
 
     def stop(self) -> None:
         """Kill everything."""
@@ -109,7 +116,9 @@ class SparkCluster:
     def _alive(self) -> list[int] | None:
         """The ports of the workers that the master counts on; nothing while it does not answer."""
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self._page}/json/", timeout=10) as page:
+            with urllib.request.urlopen(
+                f"http://{LOOPBACK}:{self._page}/json/", timeout=10
+            ) as page:
                 workers = json.load(page)["workers"]
         except (OSError, ValueError):
             return None
@@ -141,11 +150,25 @@ def _command(pid: int) -> str:
         return ""
 
 
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # it has ended
             found += map(int, thread.read_text().split())
+    return found
+
+
+def _threads(pid: int) -> set[str]:
+    found: set[str] = set()
+    for thread in Path(f"/proc/{pid}/task").glob("*/comm"):
+        with suppress(OSError):  # it has ended
+            found.add(thread.read_text().rstrip("\n"))
     return found
 
 

@@ -128,6 +128,12 @@ class Latch:
             self._broken = True
             self._changed.notify_all()
 
+    def mend(self) -> None:
+        """Let batches pass again."""
+        with self._changed:
+            self._broken = False
+            self._allowed = float("inf")
+
     def __call__(self, rows: Any, batch: int) -> None:
         drained(rows, batch)
         with self._changed:

@@ -416,3 +416,36 @@ def test_a_bounded_job_begins_from_scratch_if_asked_to(spark: Any, tmp_path: Pat
         tap.end(10)
         assert live.until_over() == "FINISHED"
         assert visible(out) == dict.fromkeys(range(20), 1)
+
+
+def test_a_failure_while_a_restart_is_due_joins_it(spark: Any, tmp_path: Path) -> None:
+    a, b, fuse, latch = Tap(), Tap(), Fuse(), Latch()
+    job = hf.Job("job")
+    for uid, tap, sink in (("one", a, fuse), ("two", b, latch)):
+        job.source(f"{uid}-rows", tap)
+        job.region(uid, reads=f"{uid}-rows", output_mode="update")(counted)
+        job.sink(f"{uid}-sink", uid, hf.sinks.foreach_batch(sink))
+    options = {
+        "restart-strategy.fixed-delay.delay": "8 s",
+        "holdfast.failure-rules": f"{RULES}; Recoverable: text=told to fail",
+    }
+    with failing_over(job, tmp_path, latch, **options) as live:
+        a.give(10)
+        b.give(10)
+        live.settle()
+        latch.hold()
+        b.give(10)
+        live.until(lambda: latch.held is not None)
+        fuse.blow()
+        a.give(10)
+        live.until(lambda: live.running.next_restart is not None)
+        latch.fail()
+        live.until(lambda: len(failures(live)) == 2)
+        latch.mend()
+        live.until(lambda: all_recovered(live, 2))
+        live.settle()
+        first, second = failures(live)
+        assert (first.merged_into, second.merged_into) == (None, first.number)
+        assert len(live.running.failover.past) == 1, "one restart was counted"
+        for uid in ("one", "two"):
+            assert final_state(spark, live, uid) == counts(range(20))

@@ -41,6 +41,13 @@ def test_tasks_with_a_single_attempt_exclude_nobody() -> None:
     assert f"{_EXCLUDE}.enabled" not in found
 
 
+def test_a_batch_that_may_run_nowhere_waits_only_if_more_executors_can_be_asked_for() -> None:
+    timeout = "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout"
+    assert context_settings(_CLUSTER, {}, {})[timeout] == "0s"
+    dynamic = {"spark.dynamicAllocation.enabled": "true"}
+    assert timeout not in context_settings(_CLUSTER, dynamic, {})
+
+
 def test_a_job_that_is_submitted_runs_where_it_was_submitted_to() -> None:
     submitted = {"spark.master": _CLUSTER, "spark.scheduler.mode": "FIFO"}
     found = context_settings(None, {}, submitted)

@@ -45,6 +45,7 @@ from holdfast.supervision.messages import (
     decode,
     encode,
 )
+from holdfast.supervision.recording import record, recovered
 from holdfast.supervision.supervisor import RunnerLost, Supervisor
 from holdfast.supervision.verdicts import Answer, Died, End, verdict
 
@@ -201,6 +202,9 @@ def _at(pulse: Pulse, at: float) -> Pulse:
     return Pulse(at, pulse.state, pulse.batches, pulse.tasks, pulse.checkpoints, pulse.busy)
 
 
+CANNOT_START = 1000
+
+
 class FakeOutside:
     """Time passes when somebody waits."""
 
@@ -214,6 +218,8 @@ class FakeOutside:
     def start(self, environ: Mapping[str, str]) -> FakeRunner:
         self.environs.append(from_environ(environ))
         runner = self.waiting.pop(0)
+        if runner.code == CANNOT_START:
+            raise BlockingIOError(11, "no processes left")
         runner.begin(self)
         return runner
 
@@ -349,6 +355,27 @@ def test_a_death_while_a_restart_was_due_is_not_counted_twice(place: Place) -> N
     outside = FakeOutside(place.runner(more=[(3.0, due)]), last)
     assert place.run(outside) == 0
     assert len(outside.environs[1].past) == 1
+
+
+def test_a_runner_that_cannot_be_started_is_tried_again(place: Place) -> None:
+    last = place.runner(more=[(2.0, Over("FINISHED", 0))], code=0)
+    outside = FakeOutside(place.runner(), place.runner(code=CANNOT_START), last)
+    assert place.run(outside) == 0
+    assert place.heard.said[1].startswith("the runner could not be started: no processes left")
+
+
+def test_a_registry_that_cannot_be_written_keeps_no_job_from_restarting(place: Place) -> None:
+    (place.root / "jobs").write_text("not a directory")
+    last = place.runner(more=[(2.0, Over("FINISHED", 0))], code=0)
+    assert place.run(FakeOutside(place.runner(), last)) == 0
+
+
+def test_deaths_are_over_when_everything_runs_again(place: Place) -> None:
+    log = FailureLog(str(place.history))
+    record(log, [Death(1.0, "a", "x", 1, 1.0), Death(2.0, "b", "x", 2, 1.0), Death(3.0, "c", "y")])
+    recovered(log, 9.0)
+    found = [each.recovered for each in FailureLog(str(place.history)).all()]
+    assert found == [9.0, 9.0, None]
 
 
 def test_a_runner_killed_before_it_read_its_settings_is_not_restarted(place: Place) -> None:

@@ -144,7 +144,6 @@ def test_a_runner_that_was_abandoned_stops_once_whatever_it_was_told_before() ->
 
 def test_nobody_is_told_anything_without_a_supervisor() -> None:
     reporter = nobody()
-    reporter.started()
     reporter.jvm(own_process())
     assert reporter.supervisor is None
     assert reporter.restart is None

@@ -11,7 +11,6 @@ import posixpath
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
 from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, decode, encode
 from holdfast.errors import AlreadyPublished, DestinationExists, FileMissing, HoldfastError
@@ -39,11 +38,13 @@ class CheckpointStore:
         self._storage = open_storage(self.location)
         self._lock = threading.Condition()
         self._going: set[str] = set()
-        listed = [info.path for info in self._storage.list()]
+        found = {info.path: info.size for info in self._storage.list()}
+        listed = list(found)
         self._completed, self.damaged = _load(self._storage, _numbers(listed))
         """Checkpoints, and those whose ``_metadata`` cannot be read, with why."""
         self._shared = SharedFiles({n: shared_files(m) for n, m in self._completed.items()})
-        self._present = {p for p in listed if p.startswith(f"{SHARED}/")}
+        self._present = {p: size for p, size in found.items() if p.startswith(f"{SHARED}/")}
+        """Shared files with their sizes."""
         self._remove_remains(listed)
 
     def _remove_remains(self, listed: Iterable[str]) -> None:
@@ -51,7 +52,7 @@ class CheckpointStore:
             return
         for path in self._shared.orphans(self._present):
             self._storage.delete(path)
-            self._present.discard(path)
+            self._present.pop(path, None)
         unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
         for folder in unfinished - {f"chk-{n}" for n in self._completed}:
             delete_tree(self._storage, folder)
@@ -74,7 +75,14 @@ class CheckpointStore:
 
     def begin(self, checkpoint: int) -> CheckpointWriter:
         """Start writing a checkpoint."""
+        self._look_again()
         return CheckpointWriter(self, checkpoint)
+
+    def _look_again(self) -> None:
+        """A shared file that somebody has deleted or cut short is not built upon, but replaced."""
+        with self._lock:
+            found = {info.path: info.size for info in self._storage.list(SHARED)}
+            self._present = {p: size for p, size in found.items() if p not in self._going}
 
     def drop(self, checkpoint: int) -> None:
         """Delete a completed checkpoint and the shared files that only it used."""
@@ -84,22 +92,26 @@ class CheckpointStore:
         delete_tree(self._storage, f"chk-{checkpoint}", METADATA)
         self._release(checkpoint)
 
-    def share(self, checkpoint: int, name: str) -> bool:
-        """Hold a shared file for a checkpoint; whether it is there already."""
+    def share(self, checkpoint: int, name: str, size: int | None = None) -> bool:
+        """Hold a shared file for a checkpoint; whether it is there already, and whole."""
         path = f"{SHARED}/{name}"
         with self._lock:
             self._shared.hold(checkpoint, [path])
             # One that is just being deleted for others must be gone before it is written anew.
             self._lock.wait_for(lambda: path not in self._going)
-            return path in self._present
+            there = self._present.get(path)
+            return there is not None and size in (None, there)
 
     def write_shared(self, name: str, data: bytes) -> None:
         """Write a shared file that somebody holds."""
         path = f"{SHARED}/{name}"
-        with suppress(AlreadyPublished):
+        try:
+            self._storage.publish(path, data)
+        except AlreadyPublished:  # its name tells size and checksum: what is there is damaged
+            self._storage.delete(path)
             self._storage.publish(path, data)
         with self._lock:
-            self._present.add(path)
+            self._present[path] = len(data)
 
     def _add(self, metadata: CheckpointMetadata) -> None:
         with self._lock:
@@ -110,7 +122,8 @@ class CheckpointStore:
             unused = self._shared.release(checkpoint)
             if self.damaged:
                 return  # one of them may use it; a start without them removes what is left
-            self._present -= unused
+            for path in unused:
+                self._present.pop(path, None)
             self._going |= unused
         try:
             for path in unused:
@@ -147,10 +160,10 @@ class CheckpointWriter:
         if self._given_up:
             raise GivenUp("the checkpoint has been given up", checkpoint_id=self.checkpoint)
 
-    def share(self, name: str) -> bool:
-        """Use a shared file; whether it is there already. If not, write it."""
+    def share(self, name: str, size: int | None = None) -> bool:
+        """Use a shared file; whether it is there already, and whole. If not, write it."""
         self._check()
-        return self._store.share(self.checkpoint, name)
+        return self._store.share(self.checkpoint, name, size)
 
     def write_shared(self, name: str, data: bytes) -> str:
         """Write a shared file; returns its place."""

@@ -162,7 +162,7 @@ def _keep_file(
         checksum = checksums.get(owner, file) or _spark_checksum(pinned.origin, file)
         if checksum is not None:
             name = _shared_name(owner, file.path, file.size, checksum)
-            if writer.share(name):
+            if writer.share(name, file.size):
                 checksums.learn(owner, file, checksum)
                 place = f"{SHARED}/{name}"
                 return StoredFile(file.path, file.size, checksum, True, place), 0
@@ -208,7 +208,7 @@ def _put(
         return StoredFile(path, size, checksum, state, inline=inline), size
     if state and keeping.incremental:
         name = _shared_name(owner, path, size, checksum)
-        if writer.share(name):
+        if writer.share(name, size):
             return StoredFile(path, size, checksum, state, f"{SHARED}/{name}"), 0
         return StoredFile(path, size, checksum, state, writer.write_shared(name, data)), size
     place = writer.write_own(f"{owner}/{path}", data)

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from holdfast.cli.terminal import err
@@ -74,15 +75,21 @@ class Events:
 
 def _mend_terminal() -> None:
     """A runner that was killed in the middle of a picture has left the cursor hidden."""
-    if sys.stderr.isatty():
-        err().show_cursor(True)
+    with suppress(OSError):
+        if sys.stderr.isatty():
+            err().show_cursor(True)
+
+
+# The terminal may be gone, or whoever has read: the job is not to end for that.
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def _print(item: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(item) + "\n")
-    sys.stdout.flush()
+    with suppress(OSError):
+        sys.stdout.write(json.dumps(item) + "\n")
+        sys.stdout.flush()

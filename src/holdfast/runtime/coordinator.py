@@ -195,6 +195,7 @@ class Coordinator:
         try:
             with step("trigger"):
                 checkpoint = self._take_id()
+            state = _InFlight(self._completion.store.begin(checkpoint))
         except HoldfastError as error:
             self._refuse(request, error)
             return
@@ -206,7 +207,6 @@ class Coordinator:
                 checkpoint, now, len(self._regions), request.cause.name, full, unaligned
             )
         )
-        state = _InFlight(self._completion.store.begin(checkpoint))
         self._in_flight[checkpoint] = state
         try:
             state.user = self._completion.before(checkpoint)

@@ -51,6 +51,8 @@ class WorkDirectory:
         self.location = f"{location.rstrip('/')}/{job}"
         self.storage = open_storage(self.location)
         self.job_id = self._take_job_id()
+        self._given = 0
+        """The last id that was taken here, should its record get lost."""
 
     @classmethod
     def find(cls, location: str, job: str) -> WorkDirectory | None:
@@ -147,7 +149,8 @@ class WorkDirectory:
     def next_checkpoint(self, at_least: int) -> int:
         """Take the next checkpoint id; it is never given out again."""
         given = self.given_ids()
-        number = max([*given, at_least - 1]) + 1
+        number = max([*given, at_least - 1, self._given]) + 1
+        self._given = number
         self.storage.publish(f"ids/{number}", b"")
         for old in given:
             self.storage.delete(f"ids/{old}")

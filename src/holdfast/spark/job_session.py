@@ -57,21 +57,17 @@ def context_settings(
 
 
 def _exclusion(given: Mapping[str, str]) -> dict[str, str]:
-    """An executor on which tasks keep failing gets no more of them, where there is another.
-
-    Spark gives up a batch whose task no executor may run, and a restart of the query then comes
-    from the restart strategy. These settings are there to make that rare.
-    """
+    """An executor on which tasks keep failing gets no more of them, where there is another."""
     attempts = int(given.get("spark.task.maxFailures", 4))
     if attempts < 2:  # the first failure ends the batch: nothing is tried elsewhere
         return {}
     prefix = "spark.excludeOnFailure"
-    return {
+    chosen = {
         f"{prefix}.enabled": "true",
         # Once more where its state is loaded, then elsewhere: a killed Python worker is no reason
         # to leave an executor, and a cluster with a single one has no other.
         f"{prefix}.task.maxTaskAttemptsPerExecutor": str(min(2, attempts - 1)),
-        # Spark wants less than all attempts, so that the last one is elsewhere.
+        # Spark wants less than all attempts, so that the last one is on another machine.
         f"{prefix}.task.maxTaskAttemptsPerNode": str(attempts - 1),
         # Machines are not excluded: of a single one, each new executor would be refused until the
         # time is over, or until the master gives the application up.
@@ -84,3 +80,9 @@ def _exclusion(given: Mapping[str, str]) -> dict[str, str]:
         # and when all are, nothing runs.
         f"{prefix}.killExcludedExecutors": "true",
     }
+    if given.get("spark.dynamicAllocation.enabled", "false") != "true":
+        # A batch with a task that may run nowhere is given up at once, and its region restarts.
+        # Spark's wait begins anew whenever any other task is started: with several regions it
+        # would have no end, and each time an idle executor is killed.
+        chosen["spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout"] = "0s"
+    return chosen

@@ -17,7 +17,7 @@ BEGUN = "HOLDFAST_BEGUN"
 
 # The system takes 128 KiB per variable.
 _PAST_KEPT = 3000
-_DEATHS_KEPT = 100
+DEATHS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Inheritance:
 def to_environ(left: Inheritance) -> dict[str, str]:
     """As environment variables."""
     past = [[each.at, each.delay] for each in left.past[-_PAST_KEPT:]]
-    deaths = [asdict(death) for death in left.deaths[-_DEATHS_KEPT:]]
+    deaths = [asdict(death) for death in left.deaths[-DEATHS_KEPT:]]
     chosen = {PAST: json.dumps(past), DEATHS: json.dumps(deaths)}
     return {**chosen, BEGUN: "1"} if left.begun else chosen
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.protocol.restarts import Past
 from holdfast.protocol.watching import Limits
-from holdfast.supervision.inheritance import Death, Inheritance
+from holdfast.supervision.inheritance import DEATHS_KEPT, Death, Inheritance
 from holdfast.supervision.messages import (
     Begun,
     Claimed,
@@ -49,6 +49,10 @@ class Known:
                 self.past += message.past
             case Recorded():
                 self.deaths = self.deaths[message.deaths :]
+
+    def died(self, death: Death) -> None:
+        """Remember a death, until a runner has written it down."""
+        self.deaths = (*self.deaths, death)[-DEATHS_KEPT:]
 
     @property
     def begun(self) -> bool:

@@ -26,6 +26,8 @@ class Pulses:
     def __init__(self, running: RunningJob) -> None:
         self._running = running
         self._tasks = 0
+        self._checkpoints = 0
+        self._cuts: dict[str, int] = {}
         self._last = CREATED
 
     def take(self) -> Pulse:
@@ -39,13 +41,12 @@ class Pulses:
 
     def _look(self) -> Pulse:
         running = self._running
-        latest = running.store.latest
         return Pulse(
             at=_UNHEARD,
             state=running.state.value,
             batches=running.batches(None),
             tasks=self._count_tasks(),
-            checkpoints=latest.id if latest is not None else 0,
+            checkpoints=self._count_checkpoints(),
             busy=any(_is_busy(region) for region in running.regions.values()),
             waiting=self._waiting_for(),
         )
@@ -58,6 +59,14 @@ class Pulses:
         except Exception:  # a JVM that is gone is somebody else's to tell
             _log.debug("tasks were not counted", exc_info=True)
         return self._tasks
+
+    def _count_checkpoints(self) -> int:
+        """The newest with anything new in it: those of a job that stands still get nowhere."""
+        latest = self._running.store.latest
+        cuts = {region.uid: region.cut for region in latest.regions} if latest is not None else {}
+        if latest is not None and cuts != self._cuts:
+            self._checkpoints, self._cuts = latest.id, cuts
+        return self._checkpoints
 
     def _waiting_for(self) -> str | None:
         if self._running.next_restart is not None:

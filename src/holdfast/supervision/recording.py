@@ -13,16 +13,23 @@ ERROR = "RunnerDied"
 _WHY = "the process gave out; nothing says that the next one would too"
 
 
-def record(log: FailureLog, deaths: Sequence[Death]) -> list[int]:
-    """Write them down; returns their numbers."""
-    return [_add(log, death) for death in deaths]
+def record(log: FailureLog, deaths: Sequence[Death]) -> None:
+    """Write them down."""
+    for death in deaths:
+        _add(log, death)
 
 
-def _add(log: FailureLog, death: Death) -> int:
-    number = log.next_number()
+def recovered(log: FailureLog, now: float) -> None:
+    """Everything runs: this ends all deaths after which there was a restart, however many."""
+    for each in log.all():
+        if each.error == ERROR and each.delay is not None and each.recovered is None:
+            log.recovered(each.number, now)
+
+
+def _add(log: FailureLog, death: Death) -> None:
     log.add(
         FailureRecord(
-            number=number,
+            number=log.next_number(),
             at=death.at,
             region=None,
             kind=FailureClass.ENVIRONMENT.value,
@@ -35,4 +42,3 @@ def _add(log: FailureLog, death: Death) -> int:
             delay=death.delay,
         )
     )
-    return number

@@ -31,7 +31,6 @@ from holdfast.supervision.messages import (
 from holdfast.supervision.pulses import CREATED, Pulses
 
 if TYPE_CHECKING:
-    from holdfast.runtime.failure_log import FailureLog
     from holdfast.runtime.running import RunningJob
     from holdfast.settings import Settings
 
@@ -55,7 +54,6 @@ class Reporter:
         self._take_pulse: Callable[[], Pulse] = lambda: CREATED
         self._past: Sequence[Past] = ()
         self._past_told = 0
-        self._on_started: Callable[[], None] = lambda: None
         self._closed = threading.Event()
         self._on_abandoned: Callable[[], None] = _stop_oneself
 
@@ -106,16 +104,17 @@ class Reporter:
         from holdfast.supervision.recording import record
 
         self.tell(Begun(history_directory(running.settings, running.work)))
-        numbers = record(running.failures, self.inherited.deaths)
-        self.tell(Recorded(len(numbers)))
-        self._on_started = lambda: _recovered(running.failures, numbers)
+        record(running.failures, self.inherited.deaths)
+        self.tell(Recorded(len(self.inherited.deaths)))
         self._past = running.failover.past
         self._past_told = len(self._past)
         self._take_pulse = Pulses(running).take
 
-    def started(self) -> None:
+    def started(self, running: RunningJob) -> None:
         """All regions run, which is the end of the deaths that led here."""
-        self._on_started()
+        from holdfast.supervision.recording import recovered
+
+        recovered(running.failures, time.time())
 
     def close(self) -> None:
         """Tell no more: this process is about to end."""
@@ -151,11 +150,6 @@ class Reporter:
                 pass
         if not self._closed.is_set():
             self._on_abandoned()
-
-
-def _recovered(failures: FailureLog, numbers: Sequence[int]) -> None:
-    for number in numbers:
-        failures.recovered(number, time.time())
 
 
 def _stop_oneself() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from holdfast.supervision.logs import set_aside
 from holdfast.supervision.messages import Claimed
 from holdfast.supervision.outside import Outside
 from holdfast.supervision.oversight import Oversight
-from holdfast.supervision.verdicts import Answer, Died, verdict
+from holdfast.supervision.verdicts import Answer, Died, Verdict, verdict
 
 _log = logging.getLogger(__name__)
 
@@ -65,15 +66,14 @@ class Supervisor:
             return self._run()
         finally:
             if self._waiting is not None:
-                self._registry.remove(self._waiting)
+                with suppress(OSError):
+                    self._registry.remove(self._waiting)
             self._write_down_deaths()
 
     def _run(self) -> int:
         is_restart = False
         while True:
-            runner = self._outside.start(to_environ(self._known.inheritance))
-            end = Oversight(self._outside, runner, self._known).until_its_end(is_restart)
-            found = verdict(end)
+            found = self._one_runner(is_restart)
             if isinstance(found, Answer):
                 return found.code
             number = self._wait_for(self._restart_after(found))
@@ -81,6 +81,13 @@ class Supervisor:
                 self._telling.stopped(self._known.job, number)
                 return 128 + number
             is_restart = True
+
+    def _one_runner(self, is_restart: bool) -> Verdict:
+        try:
+            runner = self._outside.start(to_environ(self._known.inheritance))
+        except OSError as error:  # no memory, no processes left
+            return Died(f"the runner could not be started: {error.strerror or error}")
+        return verdict(Oversight(self._outside, runner, self._known).until_its_end(is_restart))
 
     # Deciding
 
@@ -91,14 +98,13 @@ class Supervisor:
         past = known.past[:-1] if merges(known.past, now) else known.past
         decision = self._decide(past, now)
         if isinstance(decision, GiveUp):
-            known.deaths += (Death(now, died.why, f"the job failed: {decision.why}"),)
+            known.died(Death(now, died.why, f"the job failed: {decision.why}"))
             self._note(f"{died.why}; {decision.why}")
             self._telling.failed(known.job)
             raise self._lost(died, decision)
         known.past = (*past, Past(now, decision.seconds))
         said = f"a new process after {decision.seconds:.1f} s"
-        death = Death(now, died.why, said, decision.attempt, decision.seconds)
-        known.deaths += (death,)
+        known.died(Death(now, died.why, said, decision.attempt, decision.seconds))
         self._note(f"{died.why}; {said}: {decision.why}")
         self._telling.restarting(known.job, died.why, decision)
         self._put_on_record(decision, died)
@@ -143,7 +149,10 @@ class Supervisor:
         me = own_process()
         runner = Runner(job.job_id, job.name, job.work_dir, job.started, me, supervisor=me)
         self._waiting = replace(runner, restart=restart)
-        self._registry.write(self._waiting)
+        try:
+            self._registry.write(self._waiting)
+        except HoldfastError as error:  # a full disk is no reason to give up
+            self._note(str(error))
 
     # The end
 

@@ -68,6 +68,10 @@ def function_of(region: RegionSpec) -> Any:
             rows = rows.unionByName(other)
         return rows.where(f"n % {region.modulus} != 0")
 
+    def in_python(rows: Any) -> Any:
+        keeps = sf.udf(lambda n: n % region.modulus != 0, "boolean")
+        return rows.where(keeps("n"))
+
     def count(*inputs: Any) -> Any:
         return passing(*inputs).groupBy((sf.col("n") % KEYS).alias("key")).count()
 
@@ -80,7 +84,8 @@ def function_of(region: RegionSpec) -> Any:
         counts = timed.groupBy(sf.window("t", f"{WINDOW} milliseconds")).count()
         return counts.select(sf.unix_millis("window.start").alias("start"), "count")
 
-    return {"pass": passing, "count": count, "join": join, "window": window}[region.kind]
+    kinds = {"python": in_python, "pass": passing, "count": count, "join": join, "window": window}
+    return kinds[region.kind]
 
 
 def main() -> None:

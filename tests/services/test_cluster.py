@@ -1,0 +1,321 @@
+"""Executors and workers of a real cluster die; every row counts once.
+
+One job, hurt again and again, because starting a cluster takes longer than a recovery.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.client import Client
+from holdfast.errors import HoldfastError
+from holdfast.protocol.records import FailureRecord
+from holdfast.runtime.failure_log import FailureLog
+from holdfast.server.registry import Registry
+from tests.faults.jobs.judge import check_output, everything
+from tests.faults.jobs.process import ROOT, JobProcess
+from tests.faults.jobs.specs import JobSpec, SourceSpec, chain
+from tests.faults.jobs.stores import check_all
+from tests.services.postgres_server import PostgresServer
+from tests.services.spark_cluster import Executor, SparkCluster, spark_cluster
+
+SCRIPT = """\
+import json, sys
+from pathlib import Path
+from tests.faults.jobs.runner import build
+from tests.faults.jobs.specs import from_dict
+
+out = Path(sys.argv[1])
+job = build(from_dict(json.loads((out / "spec.json").read_text())), out)
+"""
+PATIENCE = 240.0
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
+    (tmp_path / "cluster").mkdir()
+    with spark_cluster(tmp_path / "cluster", "one", "two") as found:
+        yield found
+
+
+def spec(out: Path, cluster: SparkCluster, database: str) -> JobSpec:
+    """The chain, so slow that its sources do not end before everything has happened."""
+    (out / "events").mkdir(parents=True)
+    settings = {
+        "holdfast.spark.master": cluster.master,
+        "state.backend.type": "rocksdb",
+        "execution.checkpointing.interval": "1s",
+        "execution.checkpointing.num-retained": "3",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "50",
+        "restart-strategy.fixed-delay.delay": "200ms",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file:{out}/events",
+    }
+    sources = (SourceSpec("fast", 40_000, 100, 40), SourceSpec("slow", 8_000, 30, 8))
+    return replace(chain(), sources=sources, settings=settings, stores={"postgres": database})
+
+
+def in_a_hurry(spec: JobSpec) -> JobSpec:
+    """The same rows, as fast as they can be read."""
+    sources = [replace(s, rows_per_batch=s.rows // 4, rows_per_second=1e6) for s in spec.sources]
+    return replace(spec, sources=tuple(sources))
+
+
+class Events:
+    """What Spark itself writes about its executors while it runs. Times are milliseconds."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._read = 0
+        self._removed: dict[str, int] = {}
+        self._excluded: set[str] = set()
+        self._well: dict[str, int] = {}
+
+    def removed(self) -> dict[str, int]:
+        """When which executor was lost."""
+        self._look()
+        return self._removed
+
+    def excluded(self) -> set[str]:
+        """Executors that had failed too often."""
+        self._look()
+        return self._excluded
+
+    def at_work(self, since: int = 0) -> set[str]:
+        """Executors that have ended a task well since then."""
+        self._look()
+        return {executor for executor, when in self._well.items() if when > since}
+
+    def _look(self) -> None:
+        for file in self._directory.glob("*/events_1_*"):
+            with file.open("rb") as events:
+                events.seek(self._read)
+                for line in events:
+                    if line.endswith(b"\n"):
+                        self._take(json.loads(line))
+                        self._read += len(line)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["Event"].rpartition(".")[2]:
+            case "SparkListenerExecutorRemoved":
+                self._removed[event["Executor ID"]] = event["Timestamp"]
+            case "SparkListenerExecutorExcluded":
+                self._excluded.add(event["executorId"])
+            case "SparkListenerTaskEnd" if event["Task End Reason"]["Reason"] == "Success":
+                task = event["Task Info"]
+                self._well[task["Executor ID"]] = task["Finish Time"]
+
+
+class Place:
+    """A job on a cluster."""
+
+    def __init__(self, job: JobProcess, cluster: SparkCluster) -> None:
+        self.job = job
+        self.cluster = cluster
+        self.events = Events(job.out / "events")
+
+    def checkpoints(self) -> dict[str, Any]:
+        """What the job says about them; nothing while it cannot be asked."""
+        for runner in Registry(self.job.out / "home" / "jobs").running():
+            if runner.url is not None:
+                try:
+                    return Client(runner).get("/checkpoints")
+                except HoldfastError:
+                    break
+        return {"history": []}
+
+    def wait_for(self, condition: Callable[[], Any]) -> Any:
+        """What came true while the job ran."""
+        found: list[Any] = []
+
+        def holds() -> bool:
+            found[:] = [condition()]
+            return bool(found[0])
+
+        assert self.job.wait_until(holds), self.job.words()
+        assert self.job.running, self.job.words()
+        return found[0]
+
+    def progress(self) -> None:
+        """Wait for new work, and then for a checkpoint that was triggered after it."""
+        now = _milliseconds()
+        self.wait_for(lambda: self.events.at_work(since=now))
+        now = _milliseconds()
+        self.wait_for(lambda: self._completed_since(now))
+
+    def _completed_since(self, when: int) -> bool:
+        history = self.checkpoints()["history"]
+        return any(c["status"] == "COMPLETED" and c["trigger_timestamp"] > when for c in history)
+
+    def executors(self) -> list[Executor]:
+        """Both of them, when they have work."""
+        found: list[Executor] = self.wait_for(self._both)
+        return found
+
+    def _both(self) -> list[Executor]:
+        found, at_work = self.cluster.executors(), self.events.at_work()
+        ready = [executor for executor in found if str(executor.id) in at_work]
+        return ready if len(ready) == 2 else []
+
+    def executor_with_python(self) -> Executor:
+        found: Executor = self.wait_for(
+            lambda: next((e for e in self._both() if e.python_workers()), None)
+        )
+        return found
+
+    def in_progress(self) -> list[int]:
+        return [c["id"] for c in self.checkpoints()["history"] if c["status"] == "IN_PROGRESS"]
+
+    def failures(self) -> list[FailureRecord]:
+        (history,) = (self.job.out / "history").iterdir()
+        return FailureLog(str(history)).all()
+
+
+def _milliseconds() -> int:
+    return int(time.time() * 1000)
+
+
+# What happens to it
+
+
+def lose_an_executor(place: Place) -> None:
+    place.executors()[0].kill()
+
+
+def lose_an_executor_during_a_checkpoint(place: Place) -> None:
+    hit: list[int] = []
+    while not hit:
+        victim = place.executors()[-1]
+        under_way = place.wait_for(place.in_progress)
+        victim.kill()
+        hit = [number for number in place.in_progress() if number in under_way]
+        place.progress()
+
+
+def lose_a_worker(place: Place) -> None:
+    place.executors()
+    place.cluster.kill_worker("one")
+    place.progress()
+    assert [executor.worker for executor in place.cluster.executors()] == ["two"]
+    place.cluster.start_worker("three")
+    assert {executor.worker for executor in place.executors()} == {"two", "three"}
+
+
+def lose_all_executors(place: Place) -> None:
+    for executor in place.executors():
+        executor.kill()
+
+
+def lose_executors_until_spark_gives_up(place: Place) -> None:
+    """A task that has lost its executor four times ends the batch; the region then restarts."""
+    before = len(place.failures())
+
+    def failed() -> bool:
+        for executor in place.cluster.executors():
+            if executor.has_had_tasks:
+                executor.kill()
+        return len(place.failures()) > before
+
+    place.wait_for(failed)
+
+
+def lose_a_python_worker(place: Place) -> None:
+    executor = place.executor_with_python()
+    for worker in executor.python_workers():
+        os.kill(worker, 9)
+
+
+def keep_losing_python_workers(place: Place) -> None:
+    """Until Spark has given up the executor, and the cluster has started another."""
+    victim = place.executor_with_python()
+
+    def given_up() -> bool:
+        for worker in victim.python_workers():
+            os.kill(worker, 9)
+        return victim.id not in [executor.id for executor in place.cluster.executors()]
+
+    place.wait_for(given_up)
+
+
+FAULTS = (
+    lose_executors_until_spark_gives_up,
+    lose_an_executor,
+    lose_an_executor_during_a_checkpoint,
+    lose_a_worker,
+    lose_all_executors,
+    lose_a_python_worker,
+    keep_losing_python_workers,
+)
+
+
+@pytest.mark.timeout(1200)
+def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
+    tmp_path: Path, cluster: SparkCluster, postgres: PostgresServer
+) -> None:
+    slow = spec(tmp_path / "job", cluster, postgres.new_database())
+    place = Place(JobProcess(slow, tmp_path / "job"), cluster)
+    place.job.start()
+    try:
+        place.progress()
+        for fault in FAULTS:
+            started = time.monotonic()
+            fault(place)
+            place.progress()
+            place.executors()
+            print(f"{fault.__name__}: {time.monotonic() - started:.1f} s")
+            for failure in place.failures():
+                print("  ", failure)
+        check_others_took_over(place.events)
+    finally:
+        place.job.kill_group()
+    finish_by_command(JobProcess(in_a_hurry(slow), place.job.out), cluster)
+    check_output(slow, place.job.out, everything(slow))
+    check_all(slow, everything(slow))
+    for failure in place.failures():
+        assert failure.kind == "Environment", failure
+        assert failure.recovered is not None, failure
+
+
+def check_others_took_over(events: Events) -> None:
+    """Whoever was lost, another one has done its work since."""
+    assert len(events.removed()) >= 6, events.removed()
+    for executor, when in events.removed().items():
+        assert events.at_work(since=when) - {executor}, executor
+    assert len(events.excluded()) == 1, events.excluded()
+
+
+def finish_by_command(job: JobProcess, cluster: SparkCluster) -> None:
+    """The job goes on where it was, on the same cluster, and comes to its end."""
+    (job.out / "job.py").write_text(SCRIPT)
+    run = [sys.executable, "-m", "holdfast.cli", "run", "job.py", "--master", cluster.master]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}:{ROOT}/src",
+        "HOLDFAST_HOME": str(job.out / "home"),
+        "SPARK_LOCAL_DIRS": str(job.out / "scratch"),
+    }
+    done = subprocess.run(
+        [*run, "--", str(job.out)],
+        cwd=job.out,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
