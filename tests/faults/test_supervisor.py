@@ -211,7 +211,7 @@ def test_a_job_survives_the_death_of_everything_but_its_supervisor(
     )
     here = place(job)
     (here.root / "oom").touch()
-    supervisor = here.run("--json")
+    supervisor = here.run("--json", "--fresh")  # once, and not with every restart
 
     here.wait_for(lambda: len(here.events("restart")) == 1)  # out of memory
     second = here.runner()

@@ -1,8 +1,8 @@
 """Jobs as data, so that a process can build one and the recount can follow it.
 
 Every row has a source ``s`` and a number ``n``. Regions: ``pass`` lets some rows through and unites
-its inputs, ``python`` does it by a function in Python, ``count`` counts per key, ``join`` pairs its two inputs by number, ``window`` counts per
-stretch of numbers, taken as time.
+its inputs, ``python`` does it by a function in Python, ``count`` counts per key, ``join`` pairs its
+two inputs by number, ``window`` counts per stretch of numbers, taken as time.
 """
 
 from __future__ import annotations

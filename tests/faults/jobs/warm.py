@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import json
 import os
@@ -22,10 +23,21 @@ _QUIET = "-Xshare:auto -Xlog:disable"
 
 @functools.cache
 def java_options() -> str:
-    """Options that use the archive; it is made when this is first called."""
-    home = Path(tempfile.mkdtemp(prefix="holdfast-classes-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    """Options that use the archive; it is made when this is first called, once per test run."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    home = Path(tempfile.gettempdir()) / f"holdfast-classes-{run}"
+    home.mkdir(exist_ok=True)
     archive = home / "classes.jsa"
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "said.txt").exists():
+            atexit.register(shutil.rmtree, home, ignore_errors=True)
+            _make(home, archive)
+    # Without an archive (another Java, a full disk) jobs start as slowly as ever.
+    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.exists() else _QUIET
+
+
+def _make(home: Path, archive: Path) -> None:
     spec = home / "spec.json"
     spec.write_text(json.dumps(chain(400).to_dict()))
     with (home / "said.txt").open("wb") as said:
@@ -44,8 +56,6 @@ def java_options() -> str:
         )
         process.wait(_PATIENCE)
     _wait_for_group(process.pid)
-    # Without an archive (another Java, a full disk) jobs start as slowly as ever.
-    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.exists() else _QUIET
 
 
 def _wait_for_group(group: int) -> None:
