@@ -58,11 +58,11 @@ def tell(mode: str, out: Path) -> None:
 
 
 def start(mode: str, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    """Start ``holdfast run`` in a process group of its own."""
+    """Start ``holdfast run`` in a process group of its own; a supervisor would start it again."""
     settings = [word for setting in MODES[mode] for word in ("--set", setting)]
     command = [sys.executable, "-m", "holdfast.cli", "run", str(HERE / "page_views.py")]
     return subprocess.Popen(
-        [*command, "--quiet", *settings, *more, "--", str(out)],
+        [*command, "--no-supervisor", "--quiet", *settings, *more, "--", str(out)],
         env={**os.environ, "HOLDFAST_HOME": str(out / "home")},
         start_new_session=True,
     )
