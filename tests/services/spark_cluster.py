@@ -47,6 +47,11 @@ class Executor:
         daemons = [pid for pid in _children(self.pid) if "pyspark.daemon" in _command(pid)]
         return [worker for daemon in daemons for worker in _children(daemon)]
 
+    def kill_python_workers(self) -> None:
+        """``kill -9`` of all that there are now."""
+        for worker in self.python_workers():
+            _kill(worker)
+
 
 class SparkCluster:
     """A master and the workers that it has been given."""

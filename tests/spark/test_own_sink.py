@@ -17,7 +17,9 @@ ROWS = [{"value": number, "square": number * number} for number in range(2_000)]
 
 
 def run(out: Path, crash_at: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "holdfast.cli", "run", "examples/own_sink.py", "--", str(out)]
+    # A supervisor would start it again.
+    holdfast = [sys.executable, "-m", "holdfast.cli", "run", "--no-supervisor"]
+    command = [*holdfast, "examples/own_sink.py", "--", str(out)]
     environment = {**os.environ, "HOLDFAST_CRASH_AT": crash_at, "HOLDFAST_HOME": f"{out}/home"}
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

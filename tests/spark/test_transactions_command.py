@@ -84,7 +84,15 @@ class Place:
     def run(self, crash_at: str = "") -> subprocess.Popen[str]:
         """Start the job."""
         process = subprocess.Popen(
-            [*HOLDFAST, "run", str(self.script), "--quiet", "--", str(self.root)],
+            [
+                *HOLDFAST,
+                "run",
+                "--no-supervisor",
+                str(self.script),
+                "--quiet",
+                "--",
+                str(self.root),
+            ],
             env={**self.environ, "HOLDFAST_CRASH_AT": crash_at},
             cwd=self.root,
             stdout=subprocess.PIPE,

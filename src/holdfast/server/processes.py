@@ -53,6 +53,16 @@ def children(pid: int) -> Iterator[int]:
             yield int(entry.name)
 
 
+def session(leader: int) -> list[int]:
+    """The processes of a session that still run, whatever groups they have formed."""
+    found = []
+    for entry in _PROC.glob("[0-9]*"):
+        fields = _fields(int(entry.name))
+        if fields is not None and fields[0] != "Z" and int(fields[3]) == leader:
+            found.append(int(entry.name))
+    return found
+
+
 _STATES = {
     "R": "running",
     "S": "asleep",

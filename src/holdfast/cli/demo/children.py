@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import IO
 
 from holdfast.errors import EnvironmentProblem
+from holdfast.server.processes import session
 
 _TAIL = 15
 _GRACE_SECONDS = 10.0
@@ -20,7 +21,7 @@ _GLANCE_SECONDS = 0.01
 
 
 class Child:
-    """A process in a group of its own, which its own children (Spark's JVM) belong to.
+    """A process in a session of its own, which all that it starts belong to: runner, JVM, workers.
 
     ``scratch`` is for its temporary files: a process that is killed leaves them behind.
     """
@@ -58,10 +59,12 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def kill(self) -> None:
-        """``kill -9``; nothing of it runs any more when this returns."""
-        self.signal(signal.SIGKILL)
-        self._process.wait()
-        self._wait_for_group()
+        """``kill -9`` of everything at once; nothing of it runs any more when this returns."""
+        while left := session(self._process.pid):
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.poll()
 
     def stop(self) -> None:
         """Ask it to end and clean up, and insist if it does not."""
@@ -69,13 +72,13 @@ class Child:
         self.signal(signal.SIGCONT)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE_SECONDS)
-        self._wait_for_group()
+        self._wait_for_all()
         self.kill()
 
     def finish(self) -> None:
         """Wait for a good end, its JVM's too; raise with its last words after a bad one."""
         code = self._process.wait()
-        self._wait_for_group()
+        self._wait_for_all()
         if code:
             words = self._said.read_text(errors="replace") if self._said else ""
             raise EnvironmentProblem(
@@ -84,14 +87,10 @@ class Child:
                 exit_code=code,
             )
 
-    def _wait_for_group(self) -> None:
+    def _wait_for_all(self) -> None:
         # The JVM is not our child, so there is no other way to wait for it.
         deadline = time.monotonic() + _GRACE_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                os.killpg(self._process.pid, 0)
-            except (ProcessLookupError, PermissionError):
-                return
+        while session(self._process.pid) and time.monotonic() < deadline:
             time.sleep(_GLANCE_SECONDS)
 
 
