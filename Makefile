@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench format clean
+.PHONY: help setup check test demo soak bench format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: check ## every test: real Spark, real servers, real crashes
 
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo
+
+soak: $(READY) ## hurt a job 400 times by chance and recount its rows (SOAK="--seed 7 --faults 1000")
+	$(BIN)/python -m tests.soak $(SOAK)
 
 bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md
 	$(BIN)/python -m bench

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast import clock
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import Mode, Settings, resolve
 
@@ -68,6 +68,7 @@ def launch(
     3. Start Spark, find out where the job stands, answer HTTP, start its regions.
     4. Watch until it is over.
     """
+    from holdfast.storage import needs_spark
     from holdfast.supervision.reporting import nobody
 
     _refuse_while_loading(job)
@@ -166,7 +167,7 @@ def claimed(name: str, settings: Settings, reporter: Reporter | None = None) -> 
     work = WorkDirectory(settings.work_dir, name)
     local = _local_path(work.location)
     where = str(local.absolute()) if local is not None else work.location
-    runner = Runner(work.job_id, name, where, time.time(), own_process())
+    runner = Runner(work.job_id, name, where, clock.now(), own_process())
     if reporter is not None:
         runner = replace(runner, supervisor=reporter.supervisor, restart=reporter.restart)
     with claim(runner, local, Registry(), own_jvm=jvm()) as held:
@@ -194,13 +195,6 @@ def _local_path(location: str) -> Path | None:
     if scheme is None:
         return Path(location)
     return Path(location.partition(":")[2]) if scheme == "file" else None
-
-
-def needs_spark(location: str) -> bool:
-    """Whether the location can be read only once the job's own Spark runs, as HDFS is."""
-    from holdfast.storage import is_object_store
-
-    return _local_path(location) is None and not is_object_store(location)
 
 
 def session(job: Job, settings: Settings) -> SparkSession:

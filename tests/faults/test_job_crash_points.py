@@ -21,7 +21,7 @@ from tests.faults.jobs.judge import (
     everything,
 )
 from tests.faults.jobs.process import JobProcess
-from tests.faults.jobs.specs import JobSpec, chain
+from tests.faults.jobs.specs import JobSpec, chain, hurried
 
 STEPS = {
     "trigger": 2,
@@ -59,11 +59,6 @@ def spec() -> JobSpec:
     return replace(job, sources=slower, settings=settings)
 
 
-def without_limits(job: JobSpec) -> JobSpec:
-    quick = tuple(replace(s, rows_per_second=1e9, rows_per_batch=20_000) for s in job.sources)
-    return replace(job, sources=quick)
-
-
 @pytest.mark.timeout(1200)
 def test_a_job_that_dies_at_every_step_and_again_at_its_restart_counts_every_row_once(
     tmp_path: Path,
@@ -79,7 +74,7 @@ def test_a_job_that_dies_at_every_step_and_again_at_its_restart_counts_every_row
             check_visible(process)
             if point.startswith(f"{step}:after") and step in AGAIN:
                 die_again(process, next(restarts))
-    last = JobProcess(without_limits(job), tmp_path / "job")
+    last = JobProcess(hurried(job), tmp_path / "job")
     last.start()
     last.finish()
     check_output(job, last.out, everything(job))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.services.processes import LOOPBACK, free_ports, missing, running
+from tests.services.debian import installed
+from tests.services.processes import LOOPBACK, free_ports, running
 
 USER, PASSWORD, DATABASE = "hold fast", "pa:ss@wörd/%", "tests"
 _numbers = count(1)
@@ -144,15 +145,4 @@ def _set_up(server: MariaDbServer) -> None:
 
 
 def _installed() -> str:
-    if shutil.which("mariadb-install-db") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        package = ["install", "-y", "--no-install-recommends", "mariadb-server"]
-        for arguments in (["update"], package):
-            subprocess.run(
-                ["apt-get", *arguments],
-                capture_output=True,
-                check=False,
-                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            )
-    return shutil.which("mariadb-install-db") or missing(
-        "no MariaDB: apt-get install mariadb-server"
-    )
+    return installed(lambda: shutil.which("mariadb-install-db"), "mariadb-server", "MariaDB")

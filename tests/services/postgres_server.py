@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.services.processes import LOOPBACK, free_ports, missing, running, wait_until
+from tests.services.debian import installed
+from tests.services.processes import LOOPBACK, free_ports, running, wait_until
 
 SUPERUSER = "postgres"
 
@@ -25,7 +26,7 @@ class PostgresServer:
         self.port = free_ports(1)[0]
         self._directory = directory
         self._data = directory / "data"
-        self._bin = _binaries()
+        self._bin = installed(_find_binaries, "postgresql", "PostgreSQL server")
         self._running = ExitStack()
 
     def url(self, user: str = SUPERUSER, password: str = "", database: str = "postgres") -> str:
@@ -103,15 +104,6 @@ class PostgresServer:
         """All of them work in the directory of the data, also those whose parent has gone."""
         numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
         return [number for number in numbers if _directory_of(number) == self._data]
-
-
-def _binaries() -> Path:
-    found = _find_binaries()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "postgresql"]):
-            subprocess.run(["apt-get", *arguments], capture_output=True, check=False)
-        found = _find_binaries()
-    return found or missing("no PostgreSQL server (apt-get install postgresql)")
 
 
 def _find_binaries() -> Path | None:

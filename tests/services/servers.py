@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 
 from holdfast.spark.java import find_java
+from tests.services.debian import installed
 from tests.services.processes import LOOPBACK, free_ports, listens, missing, running
 
 
@@ -150,10 +151,7 @@ def _minicluster_jar() -> Path:
 
 
 def _maven() -> str:
-    if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "maven"]):
-            subprocess.run(["apt-get", *arguments], capture_output=True, check=False)
-    return shutil.which("mvn") or missing("no HDFS: no Maven to bring it (apt-get install maven)")
+    return installed(lambda: shutil.which("mvn"), "maven", "Maven to bring HDFS")
 
 
 def _has_data_node(web_port: int) -> bool:

@@ -68,6 +68,11 @@ class SparkCluster:
         """What ``--master`` takes."""
         return f"spark://{LOOPBACK}:{self._port}"
 
+    @property
+    def workers(self) -> list[str]:
+        """Those that were started and not killed."""
+        return list(self._workers)
+
     def start(self, *workers: str) -> None:
         """Start the master and these workers; returns when all are registered."""
         options = ["--port", str(self._port), "--webui-port", str(self._page)]

@@ -6,9 +6,6 @@ One job, hurt again and again, because starting a cluster takes longer than a re
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,22 +20,12 @@ from holdfast.protocol.records import FailureRecord
 from holdfast.runtime.failure_log import FailureLog
 from holdfast.server.registry import Registry
 from tests.faults.jobs.judge import check_output, everything
-from tests.faults.jobs.process import ROOT, JobProcess
-from tests.faults.jobs.specs import JobSpec, SourceSpec, chain
+from tests.faults.jobs.process import JobProcess
+from tests.faults.jobs.specs import JobSpec, SourceSpec, chain, hurried
 from tests.faults.jobs.stores import check_all
+from tests.faults.jobs.supervised import Supervised
 from tests.services.postgres_server import PostgresServer
 from tests.services.spark_cluster import Executor, SparkCluster, spark_cluster
-
-SCRIPT = """\
-import json, sys
-from pathlib import Path
-from tests.faults.jobs.runner import build
-from tests.faults.jobs.specs import from_dict
-
-out = Path(sys.argv[1])
-job = build(from_dict(json.loads((out / "spec.json").read_text())), out)
-"""
-PATIENCE = 240.0
 
 
 @pytest.fixture
@@ -67,12 +54,6 @@ def spec(out: Path, cluster: SparkCluster, database: str) -> JobSpec:
     }
     sources = (SourceSpec("fast", 40_000, 100, 40), SourceSpec("slow", 8_000, 30, 8))
     return replace(chain(), sources=sources, settings=settings, stores={"postgres": database})
-
-
-def in_a_hurry(spec: JobSpec) -> JobSpec:
-    """The same rows, as fast as they can be read."""
-    sources = [replace(s, rows_per_batch=s.rows // 4, rows_per_second=1e6) for s in spec.sources]
-    return replace(spec, sources=tuple(sources))
 
 
 class Events:
@@ -277,7 +258,7 @@ def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
         check_others_took_over(place.events)
     finally:
         place.job.kill_group()
-    finish_by_command(JobProcess(in_a_hurry(slow), place.job.out), cluster)
+    finish_by_command(slow, place.job.out, cluster)
     check_output(slow, place.job.out, everything(slow))
     check_all(slow, everything(slow))
     check_regions_came_back(place.failures())
@@ -298,24 +279,10 @@ def check_regions_came_back(failures: list[FailureRecord]) -> None:
     assert all(failure.recovered is not None for failure in failures), failures
 
 
-def finish_by_command(job: JobProcess, cluster: SparkCluster) -> None:
+def finish_by_command(slow: JobSpec, out: Path, cluster: SparkCluster) -> None:
     """The job goes on where it was, on the same cluster, and comes to its end."""
-    (job.out / "job.py").write_text(SCRIPT)
-    run = [sys.executable, "-m", "holdfast.cli", "run", "job.py", "--master", cluster.master]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT}:{ROOT}/src",
-        "HOLDFAST_HOME": str(job.out / "home"),
-        "SPARK_LOCAL_DIRS": str(job.out / "scratch"),
-    }
-    done = subprocess.run(
-        [*run, "--", str(job.out)],
-        cwd=job.out,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    job = Supervised(out, hurried(slow))
+    try:
+        assert job.end(job.run("--master", cluster.master)) == 0, job.words()
+    finally:
+        job.kill_everything()

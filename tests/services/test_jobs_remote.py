@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from holdfast.storage import open_storage
 from tests.faults.jobs.judge import check_output, everything
 from tests.faults.jobs.process import JobProcess
-from tests.faults.jobs.specs import JobSpec, chain
-from tests.faults.test_job_crash_points import check_visible, without_limits
+from tests.faults.jobs.specs import JobSpec, chain, hurried
+from tests.faults.test_job_crash_points import check_visible
 from tests.services.servers import S3Server
 
 POINTS = ["copy:after#3", "store:before", "store:after"]
@@ -41,7 +41,7 @@ def live_through(job: JobSpec, out: Path) -> JobProcess:
         assert process.wait() == -9, f"{point} was not reached:\n{process.words()}"
         check_visible(process)
     newest = process.checkpoints()[-1]
-    last = JobProcess(without_limits(job), out)
+    last = JobProcess(hurried(job), out)
     last.start(restore=process.path_of(newest))
     last.finish()
     check_output(job, out, everything(job))

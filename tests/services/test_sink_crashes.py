@@ -14,9 +14,9 @@ import pytest
 
 from tests.faults.jobs.judge import Recount, at_checkpoint, check_output, everything
 from tests.faults.jobs.process import JobProcess
-from tests.faults.jobs.specs import JobSpec, chain
+from tests.faults.jobs.specs import JobSpec, chain, hurried
 from tests.faults.jobs.stores import check_all, check_stores
-from tests.faults.test_job_crash_points import check_visible, without_limits
+from tests.faults.test_job_crash_points import check_visible
 from tests.services.mariadb_server import MariaDbServer
 from tests.services.postgres_server import PostgresServer
 
@@ -80,7 +80,7 @@ def test_a_job_with_four_stores_that_dies_at_every_step_leaves_every_row_once(
             for server in (postgres, mariadb):
                 server.kill()
                 server.start()
-    last = JobProcess(without_limits(job), process.out)
+    last = JobProcess(hurried(job), process.out)
     last.start()
     last.finish()
     check_output(job, last.out, everything(job))

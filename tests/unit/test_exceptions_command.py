@@ -166,12 +166,25 @@ def test_without_failures_that_is_what_is_said(job: StandIn) -> None:
     assert json.loads(holdfast("exceptions", "page-views", "--json").stdout)["failures"] == []
 
 
-def test_while_its_process_is_dead_the_way_to_the_files_is_told() -> None:
+def restarting(history: str | None) -> None:
     runner = Runner(JOB_ID, "page-views", "/work/page-views", time.time(), own_process())
-    Registry().write(replace(runner, restart=Restart(time.time() + 5, 1, "it was killed")))
+    due = Restart(time.time() + 5, 1, "it was killed")
+    Registry().write(replace(runner, restart=due, history=history))
+
+
+def test_while_its_process_is_dead_the_files_are_read(tmp_path: Path) -> None:
+    restarting(str(keep(tmp_path / "history" / JOB_ID, failure(1))))
+    found = json.loads(holdfast("exceptions", "page-views", "--json").stdout)
+    assert found["job"] == {"id": JOB_ID, "name": "page-views", "state": "RESTARTING"}
+    assert [each["number"] for each in found["failures"]] == [1]
+
+
+@pytest.mark.parametrize("history", [None, "hdfs://somewhere/history"])
+def test_while_its_process_is_dead_files_that_need_spark_are_not_read(history: str | None) -> None:
+    restarting(history)
     result = holdfast("exceptions", "page-views")
     assert result.exit_code == 4
-    assert f"holdfast exceptions HISTORY/{JOB_ID}" in words(result.stderr)
+    assert "Try again when it has been restarted" in words(result.stderr)
 
 
 # A job that does not

@@ -47,6 +47,7 @@ _EPILOG = """\
     4  storage or environment failed: disk, network, no Java
     5  the job failed, or could not do what it was asked
    70  a bug in Holdfast
+   75  run --no-supervisor: this process could not go on, a new one can
   130  interrupted (Ctrl-C); 143 terminated (SIGTERM)
 """
 

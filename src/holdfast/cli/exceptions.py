@@ -24,6 +24,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.cli.client import Client
+    from holdfast.server.registry import Runner
 
 _ALL = 10**9
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
@@ -104,23 +105,30 @@ def _one(found: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _ask(client: Client, last: int) -> dict[str, Any]:
-    from holdfast.cli.client import Unreachable
-
-    runner = client.runner
-    if runner.is_restarting:
-        raise Unreachable(
-            "the job's process died, and the next one does not answer yet",
-            hint="Meanwhile read what is on record: holdfast exceptions HISTORY/"
-            f"{runner.job_id}, where HISTORY is its holdfast.history.dir.",
-            job=runner.name,
-        )
+    if client.runner.is_restarting:
+        return _of_restarting(client.runner, last)
     return client.get("/holdfast/failures", last=last)
 
 
+def _of_restarting(runner: Runner, last: int) -> dict[str, Any]:
+    """Nobody can be asked. The newest death is not on record yet: `holdfast info` tells it."""
+    from holdfast.cli.client import Unreachable
+    from holdfast.storage import needs_spark
+
+    if runner.history is None or needs_spark(runner.history):
+        raise Unreachable(
+            "the job's process died, and the next one does not answer yet",
+            hint="Try again when it has been restarted; holdfast info says when that is.",
+            job=runner.name,
+        )
+    whose = {"id": runner.job_id, "name": runner.name, "state": "RESTARTING"}
+    return _read(runner.history, whose, last)
+
+
 def _of_stopped(stopped: Stopped, last: int) -> dict[str, Any]:
-    from holdfast.launch import needs_spark
     from holdfast.runtime.running import history_directory
     from holdfast.runtime.work import WorkDirectory
+    from holdfast.storage import needs_spark
 
     name, settings = stopped.graph.name, stopped.settings
     work = WorkDirectory.find(settings.work_dir, name)

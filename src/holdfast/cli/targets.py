@@ -95,7 +95,7 @@ def _running(given: Given) -> Client:
     if given.arguments or given.settings or given.config or given.job:
         raise UsageError(
             "--set, --config, --job and arguments are for scripts",
-            hint="Give the job's script instead of its name: holdfast transactions list job.py",
+            hint="Give the job's script instead of its name: holdfast <command> job.py",
             target=given.target,
         )
     try:
@@ -110,8 +110,9 @@ def _from_script(given: Given) -> Iterator[Client | Stopped]:
     from holdfast.cli.noise import noise_in
     from holdfast.cli.run import pairs
     from holdfast.cli.script import load_job
-    from holdfast.launch import needs_spark, prepare
+    from holdfast.launch import prepare
     from holdfast.server.registry import home
+    from holdfast.storage import needs_spark
 
     job = load_job(Path(given.target), given.arguments or [], given.job)
     stopped = Stopped(job, *prepare(job, pairs(list(given.settings or [])), given.config))

@@ -54,6 +54,8 @@ class Runner:
     supervisor: Process | None = None
     """Who starts it again, if anybody does."""
     restart: Restart | None = None
+    history: str | None = None
+    """Where its failures are on record, while nobody can be asked."""
 
     @property
     def is_restarting(self) -> bool:

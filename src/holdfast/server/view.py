@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast import clock
 from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.settings import Settings
@@ -213,7 +213,7 @@ class RunningAccess:
 
 def look(running: RunningJob) -> JobView:
     """The job as it is now."""
-    state, now = running.state.value, time.time()
+    state, now = running.state.value, clock.now()
     # A state is entered just before its time is on record.
     entered = {state: now} | {s.value: at for s, at in dict(running.entered).items()}
     return JobView(
@@ -297,7 +297,7 @@ def _failure(running: RunningJob, entered: Mapping[str, float]) -> Failure | Non
     if error is None:
         return None
     region = error.ids.get("region")
-    at = entered.get("FAILING", time.time())
+    at = entered.get("FAILING", clock.now())
     return Failure(type(error).__name__, str(error), at, str(region) if region else None)
 
 

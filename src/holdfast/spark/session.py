@@ -144,8 +144,9 @@ def _quiet_settings(scratch: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        # With Spark's own log4j file, Spark would announce on stderr that it uses it.
-        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{logging}",
+        # With Spark's own log4j file, Spark would announce on stderr that it uses it. A JVM that is
+        # killed leaves its temporary files, so they are where somebody deletes them.
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{logging} -Djava.io.tmpdir={scratch}",
     }
 
 

@@ -13,7 +13,15 @@ from holdfast.storage.local import LocalStorage
 from holdfast.storage.local_tree import LocalTree
 from holdfast.storage.names import scheme_of
 
-__all__ = ["FileInfo", "Storage", "Tree", "create_tree", "is_object_store", "open_storage"]
+__all__ = [
+    "FileInfo",
+    "Storage",
+    "Tree",
+    "create_tree",
+    "is_object_store",
+    "needs_spark",
+    "open_storage",
+]
 
 _OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "az", "abfs", "abfss"}
 
@@ -21,6 +29,11 @@ _OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "az", "abfs", "abfss"}
 def is_object_store(location: str | Path) -> bool:
     """Whether the location is in an object store, which has files but no directories."""
     return scheme_of(os.fspath(location)) in _OBJECT_STORES
+
+
+def needs_spark(location: str | Path) -> bool:
+    """Whether the location can be read only once Spark runs, as HDFS is."""
+    return scheme_of(os.fspath(location)) not in (None, "file") and not is_object_store(location)
 
 
 def open_storage(location: str | Path) -> Storage:

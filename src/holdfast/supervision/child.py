@@ -14,6 +14,7 @@ from holdfast.server.processes import Process, children
 from holdfast.supervision.family import Family, adopt_orphans, reap_orphans
 from holdfast.supervision.inheritance import LINK
 from holdfast.supervision.messages import Message, decode
+from holdfast.supervision.scratch import Scratch
 
 _AT_ONCE = 65536
 
@@ -24,13 +25,14 @@ class Child:
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         adopt_orphans()
         others = list(children(os.getpid()))
+        self._scratch = Scratch(environ)
         self._link, theirs = socket.socketpair()
         self._link.setblocking(False)
         with theirs:
             self._process = subprocess.Popen(
                 command,
-                env={**environ, LINK: str(theirs.fileno())},
-                pass_fds=[theirs.fileno()],
+                env={**environ, **self._scratch.environ, LINK: str(theirs.fileno())},
+                pass_fds=[theirs.fileno(), *self._scratch.locks],
                 # A process in the background that reads from a terminal is halted.
                 stdin=subprocess.DEVNULL if sys.stdin and sys.stdin.isatty() else None,
                 process_group=0,
@@ -94,6 +96,7 @@ class Child:
         return gone
 
     def close(self) -> None:
-        """Hear no more."""
+        """Hear no more; its temporary files go."""
+        self._scratch.delete()
         self._is_open = False
         self._link.close()

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Protocol
 
+from holdfast import clock
 from holdfast.server.processes import Process
 from holdfast.supervision.child import Child
 from holdfast.supervision.messages import Message
@@ -153,7 +154,7 @@ class System:
 
     def now(self) -> float:
         """By the calendar."""
-        return time.time()
+        return clock.now()
 
     def jitter(self) -> float:
         """By chance."""

@@ -8,11 +8,11 @@ import select
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from holdfast import clock
 from holdfast.protocol.restarts import Past
 from holdfast.protocol.watching import Limits, Pulse
 from holdfast.server.processes import Process, process
@@ -114,7 +114,7 @@ class Reporter:
         """All regions run, which is the end of the deaths that led here."""
         from holdfast.supervision.recording import recovered
 
-        recovered(running.failures, time.time())
+        recovered(running.failures, clock.now())
 
     def close(self) -> None:
         """Tell no more: this process is about to end."""

@@ -148,7 +148,7 @@ class Supervisor:
         restart = Restart(self._outside.now() + decision.seconds, decision.attempt, died.why)
         me = own_process()
         runner = Runner(job.job_id, job.name, job.work_dir, job.started, me, supervisor=me)
-        self._waiting = replace(runner, restart=restart)
+        self._waiting = replace(runner, restart=restart, history=self._known.history)
         try:
             self._registry.write(self._waiting)
         except HoldfastError as error:  # a full disk is no reason to give up
@@ -158,8 +158,10 @@ class Supervisor:
 
     def _write_down_deaths(self) -> None:
         """What no later runner will: not where that needs Spark."""
+        from holdfast.storage import needs_spark
+
         known = self._known
-        if not known.deaths or known.history is None or not _is_reachable(known.history):
+        if not known.deaths or known.history is None or needs_spark(known.history):
             return
         from holdfast.runtime.failure_log import FailureLog
         from holdfast.supervision.recording import record
@@ -168,10 +170,3 @@ class Supervisor:
             record(FailureLog(known.history), known.deaths)
         except Exception:
             _log.exception("the last deaths of the runner are not in the job's history")
-
-
-def _is_reachable(location: str) -> bool:
-    from holdfast.storage import is_object_store
-    from holdfast.storage.names import scheme_of
-
-    return scheme_of(location) in (None, "file") or is_object_store(location)

@@ -1,0 +1,1 @@
+"""A job with three regions and transactional sinks, hurt in every way by chance, and recounted."""

@@ -1,0 +1,31 @@
+"""``make soak``: the long version, by default 400 faults by a seed of chance."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from tests.services.postgres_server import postgres_server
+from tests.soak.running import soak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
+    parser.add_argument("--faults", type=int, default=300, help="with Spark in one process")
+    parser.add_argument("--on-cluster", type=int, default=100, help="then on a cluster")
+    parser.add_argument("--directory", type=Path, help="kept; else a temporary one")
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}", flush=True)
+    say = partial(print, flush=True)
+    with tempfile.TemporaryDirectory(prefix="holdfast-soak-") as temporary, postgres_server() as db:
+        root = chosen.directory or Path(temporary)
+        root.mkdir(parents=True, exist_ok=True)
+        soak(root.resolve(), db, chosen.seed, chosen.faults, chosen.on_cluster, say)
+
+
+if __name__ == "__main__":
+    main()

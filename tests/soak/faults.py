@@ -1,0 +1,245 @@
+"""What can happen to a job. Each fault returns, in words, what it has done."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from holdfast.server.registry import Runner
+from tests.soak.world import World
+
+HOUR = 3600
+_RECENT = 40
+"""Files from which one to damage is drawn: the older ones are hardly needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that may happen, as often as its weight says."""
+
+    happen: Callable[[World, Random], str]
+    weight: int = 2
+
+    @property
+    def name(self) -> str:
+        return self.happen.__name__
+
+
+# Processes
+
+
+def a_task_dies(world: World, dice: Random) -> str:
+    victim = dice.choice(world.wait_for(world.python_workers))
+    _kill(victim)
+    return f"Python worker {victim}"
+
+
+def the_jvm_dies(world: World, _: Random) -> str:
+    runner = world.runner()
+    _kill(_jvm(runner))
+    return f"JVM {_jvm(runner)}"
+
+
+def the_jvm_hangs(world: World, _: Random) -> str:
+    jvm = _jvm(world.runner())
+    os.kill(jvm, signal.SIGSTOP)
+    return f"JVM {jvm}"
+
+
+def the_runner_dies(world: World, _: Random) -> str:
+    runner = world.runner().process.pid
+    _kill(runner)
+    return f"runner {runner}"
+
+
+def the_runner_dies_again_while_it_starts(world: World, dice: Random) -> str:
+    first = world.runner()
+    _kill(first.process.pid)
+    supervisor = world.supervisor.pid
+    second = world.wait_for(lambda: world.starting(first.process.pid))
+    until = dice.uniform(0.2, 4.0)
+    world.until_it_hurts(until)
+    _kill(second)
+    return f"runner {first.process.pid} of supervisor {supervisor}, then {second} {until:.1f} s on"
+
+
+def the_supervisor_dies(world: World, _: Random) -> str:
+    world.runner()  # before that there is nothing that could stop in order
+    supervisor = world.supervisor.pid
+    world.supervisor.kill()
+    world.supervisor.wait()
+    world.wait_for(lambda: not world.processes())
+    world.start()
+    return f"supervisor {supervisor}; its runner stopped in order"
+
+
+def everything_dies(world: World, _: Random) -> str:
+    world.runner()
+    world.kill_everything()
+    world.start()
+    return "as when the machine loses its power"
+
+
+def an_operator_stops_and_starts_it(world: World, _: Random) -> str:
+    world.runner()
+    world.stop()
+    world.start()
+    return "SIGTERM"
+
+
+# Files
+
+
+def a_working_file_is_damaged(world: World, dice: Random) -> str:
+    said = _damage(world.attempt_files(), dice)
+    if dice.random() < 0.5:  # else it is noticed when it is needed
+        said += f"; {the_runner_dies(world, dice)}"
+    return said
+
+
+def a_file_of_a_checkpoint_is_damaged(world: World, dice: Random) -> str:
+    said = _damage(world.checkpoint_files(), dice)
+    if dice.random() < 0.5:
+        said += f"; {the_runner_dies(world, dice)}"
+    return said
+
+
+def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> str:
+    """The job goes back to an older checkpoint, and its sinks must not get rows again."""
+    world.wait_for(lambda: len(world.completed()) >= 2)
+    runner = world.runner().process.pid
+    os.kill(runner, signal.SIGSTOP)  # or it would be complete and old by then
+    newest = world.completed()[0]
+    (metadata,) = world.root.glob(f"checkpoints/*/chk-{newest}/_metadata")
+    metadata.write_bytes(metadata.read_bytes()[:100])
+    state = [path for path in world.attempt_files() if "/state/" in str(path)]
+    for path in state:
+        path.unlink(missing_ok=True)
+    _kill(runner)
+    return f"checkpoint {newest} and all state of its region"
+
+
+def _damage(files: list[Path], dice: Random) -> str:
+    while True:
+        path = dice.choice(files[:_RECENT])
+        with suppress(FileNotFoundError):  # it was needed no more
+            if dice.random() < 0.5:
+                path.unlink()
+                return f"deleted {_short(path)}"
+            size = path.stat().st_size
+            with path.open("r+b") as file:
+                file.truncate(size // 2)
+            return f"truncated {_short(path)} to {size // 2} of {size} bytes"
+
+
+def _short(path: Path) -> str:
+    return "/".join(path.parts[-4:])
+
+
+# Storage, servers, time
+
+
+def no_checkpoint_can_be_written(world: World, _: Random) -> str:
+    runner = world.runner()
+    with _no_room_for(runner.process.pid):
+        world.until_it_hurts(4)
+    return "the runner's files could not grow"
+
+
+def the_disk_is_full(world: World, _: Random) -> str:
+    runner = world.runner()
+    with _no_room_for(runner.process.pid), _no_room_for(_jvm(runner)):
+        world.until_it_hurts(4)
+    return "no file of the runner and its JVM could grow"
+
+
+@contextmanager
+def _no_room_for(pid: int) -> Iterator[None]:
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def the_database_dies(world: World, dice: Random) -> str:
+    world.postgres.kill()
+    seconds = dice.uniform(0.0, 4.0)
+    world.until_it_hurts(seconds)
+    world.postgres.start()
+    return f"it was away for up to {seconds:.1f} s"
+
+
+def the_clock_jumps(world: World, dice: Random) -> str:
+    seconds = dice.choice([-24, -2, -1, 1, 2, 24]) * HOUR
+    world.clock.jump(seconds)
+    return f"it is {seconds // HOUR:+d} hours from the true time"
+
+
+# On a cluster
+
+
+def an_executor_dies(world: World, dice: Random) -> str:
+    assert world.cluster is not None
+    victim = dice.choice(world.wait_for(world.cluster.executors))
+    victim.kill()
+    return f"executor {victim.id} on worker {victim.worker}"
+
+
+def all_executors_die(world: World, _: Random) -> str:
+    assert world.cluster is not None
+    victims = world.wait_for(world.cluster.executors)
+    for victim in victims:
+        victim.kill()
+    return f"{len(victims)} executors"
+
+
+def a_worker_dies(world: World, dice: Random) -> str:
+    assert world.cluster is not None
+    name = dice.choice(world.cluster.workers)
+    world.cluster.kill_worker(name)
+    world.cluster.start_worker(f"{name}-again")
+    return f"worker {name} with its executors; another one came"
+
+
+ANYWHERE = (
+    Fault(the_jvm_dies),
+    Fault(the_jvm_hangs, 1),
+    Fault(the_runner_dies, 3),
+    Fault(the_runner_dies_again_while_it_starts),
+    Fault(the_supervisor_dies),
+    Fault(everything_dies),
+    Fault(an_operator_stops_and_starts_it, 1),
+    Fault(a_working_file_is_damaged, 8),
+    Fault(a_file_of_a_checkpoint_is_damaged, 5),
+    Fault(state_and_the_newest_checkpoint_are_damaged),
+    Fault(no_checkpoint_can_be_written, 4),
+    Fault(the_disk_is_full, 3),
+    Fault(the_database_dies, 4),
+    Fault(the_clock_jumps, 4),
+)
+IN_ONE_PROCESS = (*ANYWHERE, Fault(a_task_dies, 6))
+ON_A_CLUSTER = (
+    *ANYWHERE,
+    Fault(an_executor_dies, 12),
+    Fault(all_executors_die, 6),
+    Fault(a_worker_dies, 6),
+)
+
+
+def _jvm(runner: Runner) -> int:
+    assert runner.jvm is not None
+    return runner.jvm.pid
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

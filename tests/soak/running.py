@@ -1,0 +1,56 @@
+"""Hurt a job by chance, as often as wanted, and see that it counts every row once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from tests.services.postgres_server import PostgresServer
+from tests.services.spark_cluster import spark_cluster
+from tests.soak.clock import FakeClock
+from tests.soak.faults import IN_ONE_PROCESS, ON_A_CLUSTER, Fault
+from tests.soak.world import World, world
+
+
+def soak(
+    root: Path,
+    postgres: PostgresServer,
+    seed: int,
+    faults: int,
+    on_cluster: int,
+    say: Callable[[str], None] = print,
+) -> None:
+    """So many faults with Spark in one process, and so many more on a cluster."""
+    dice = Random(seed)
+    with world(root, postgres, FakeClock(root)) as here:
+        here.progress()
+        hurt(here, dice, draw(dice, IN_ONE_PROCESS, faults), say)
+        (root / "cluster").mkdir()
+        with spark_cluster(root / "cluster", "one", "two") as cluster:
+            here.stop()
+            here.cluster = cluster
+            here.start()
+            here.progress()
+            hurt(here, dice, draw(dice, ON_A_CLUSTER, on_cluster), say)
+            here.finish()
+    say(f"every row counted once after {faults + on_cluster} faults, seed {seed}")
+
+
+def draw(dice: Random, possible: Sequence[Fault], number: int) -> list[Fault]:
+    """By weight, but the likeliest of them at least once."""
+    chosen = sorted(possible, key=lambda fault: -fault.weight)[: number // 2]
+    weights = [fault.weight for fault in possible]
+    chosen += dice.choices(possible, weights, k=number - len(chosen))
+    dice.shuffle(chosen)
+    return chosen
+
+
+def hurt(here: World, dice: Random, faults: Sequence[Fault], say: Callable[[str], None]) -> None:
+    """One after the other; after each the job must go on."""
+    for number, fault in enumerate(faults, 1):
+        began = time.monotonic()
+        did = fault.happen(here, dice)
+        here.progress()
+        say(f"{number:4} {fault.name}: {did} ({time.monotonic() - began:.1f} s)")
