@@ -5,6 +5,7 @@ There are no hard links there, and on S3 no rename: the same deaths must do the 
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.faults.jobs.judge import check_output, everything
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, chain, hurried
 from tests.faults.test_job_crash_points import check_visible
+from tests.services.processes import missing
 from tests.services.servers import S3Server
 
 POINTS = ["copy:after#3", "store:before", "store:after"]
@@ -56,6 +58,26 @@ def test_work_and_checkpoints_on_hdfs_survive_crashes(
     places = {"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"}
     process = live_through(spec(places), tmp_path / "job")
     check_nothing_left_over(process, f"{base}/kept")
+
+
+@pytest.mark.timeout(900)
+def test_of_two_runners_on_two_machines_the_newer_goes_on_and_every_row_counts_once(
+    hdfs: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        missing("only root can pretend to be another machine")
+    base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
+    job = spec({"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"})
+    older = JobProcess(job, tmp_path / "job")
+    older.start()
+    assert older.wait_until(lambda: bool(older.checkpoints())), older.words()
+    newer = JobProcess(hurried(job), tmp_path / "job")
+    newer.start(machine="elsewhere")
+    assert older.wait() == 1
+    assert "FENCED" in newer.words()
+    newer.finish()
+    check_output(job, newer.out, everything(job))
+    check_nothing_left_over(newer, f"{base}/kept")
 
 
 @pytest.mark.timeout(900)

@@ -97,7 +97,8 @@ def an_operator_stops_and_starts_it(world: World, _: Random) -> str:
 
 
 def a_working_file_is_damaged(world: World, dice: Random) -> str:
-    said = _damage(world.attempt_files(), dice)
+    files = world.records() if dice.random() < 0.2 else world.working_files()
+    said = _damage(files, dice)
     if dice.random() < 0.5:  # else it is noticed when it is needed
         said += f"; {the_runner_dies(world, dice)}"
     return said
@@ -118,11 +119,11 @@ def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> s
     newest = world.completed()[0]
     (metadata,) = world.root.glob(f"checkpoints/*/chk-{newest}/_metadata")
     metadata.write_bytes(metadata.read_bytes()[:100])
-    state = [path for path in world.attempt_files() if "/state/" in str(path)]
+    state = [path for path in world.working_files() if "/state/" in str(path)]
     for path in state:
         path.unlink(missing_ok=True)
     _kill(runner)
-    return f"checkpoint {newest} and all state of its region"
+    return f"checkpoint {newest} and all state"
 
 
 def _damage(files: list[Path], dice: Random) -> str:

@@ -93,11 +93,13 @@ class World(Supervised):
 
     # Its files
 
-    def attempt_files(self) -> list[Path]:
-        """Of the attempt that runs, the newest first."""
-        attempts = self.root.glob("work/job/attempt-*")
-        newest = max(attempts, key=lambda path: int(path.name.rpartition("-")[2]))
-        return _newest_first(newest)
+    def working_files(self) -> list[Path]:
+        """The newest first."""
+        return _newest_first(self.root / "work")
+
+    def records(self) -> list[Path]:
+        """Those that are not of an attempt: who the job is, who runs it, ids of checkpoints."""
+        return [path for path in self.working_files() if "/attempt-" not in str(path)]
 
     def checkpoint_files(self) -> list[Path]:
         """All that are kept, the newest first."""

@@ -77,3 +77,24 @@ def test_a_dead_runner_of_this_machine_is_not_waited_for(tmp_path: Path) -> None
     storage = open_storage(tmp_path)
     raise_epoch(storage)
     assert not raise_epoch(storage).is_shared
+
+
+def test_a_record_that_somebody_deleted_is_published_again(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    raise_epoch(storage)
+    mine = raise_epoch(storage)
+    for info in storage.list("epochs"):
+        storage.delete(info.path)
+    hidden = raise_epoch(storage)  # it cannot know of anybody
+    assert hidden.number < mine.number
+    mine.check()
+    with pytest.raises(Fenced):
+        hidden.check()
+    assert raise_epoch(storage).number == mine.number + 1
+
+
+def test_a_damaged_record_stops_nobody_and_its_runner_is_waited_for(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    storage.publish("epochs/4", b'{"host": "el')
+    fence = raise_epoch(storage)
+    assert (fence.number, fence.is_shared) == (5, True)

@@ -15,6 +15,7 @@ import os
 import socket
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +42,17 @@ class Fence:
 
     storage: Storage
     number: int
+    me: bytes
+    """Who this runner is, as its record says."""
     is_shared: bool = False
     """Whether the runner before it may still be there: on another machine, nobody can tell."""
 
     def check(self) -> None:
         """Refuse to go on when another runner has raised the epoch."""
         newest = max(_numbers(self.storage), default=0)
+        if newest < self.number:  # somebody has deleted it; the next runner must find it
+            with suppress(AlreadyPublished):  # another thread was quicker
+                self.storage.publish(_path(self.number), self.me)
         if newest > self.number:
             other = _record(self.storage, newest)
             raise Fenced(
@@ -73,17 +79,18 @@ class Fence:
 
 def raise_epoch(storage: Storage) -> Fence:
     """Take the next epoch of a job; from now on older runners stop."""
-    me = {"host": host(), "pid": os.getpid(), "id": uuid.uuid4().hex, "at": clock.now()}
+    who = {"host": host(), "pid": os.getpid(), "id": uuid.uuid4().hex, "at": clock.now()}
+    me = json.dumps(who).encode()
     while True:
         before = max(_numbers(storage), default=0)
         left = f"{_FOLDER}/{before}.{_LEFT}" in _paths(storage)
         elsewhere = before > 0 and not left and _record(storage, before).get("host") != host()
         try:
-            storage.publish(f"{_FOLDER}/{before + 1}", json.dumps(me).encode())
+            storage.publish(_path(before + 1), me)
         except AlreadyPublished:
             continue  # somebody was quicker, and will be replaced
         _tidy(storage, before)
-        return Fence(storage, before + 1, is_shared=elsewhere)
+        return Fence(storage, before + 1, me, is_shared=elsewhere)
 
 
 def host() -> str:
@@ -107,9 +114,14 @@ def _numbers(storage: Storage) -> list[int]:
     return [int(name) for name in names if name.isdigit()]
 
 
+def _path(number: int) -> str:
+    return f"{_FOLDER}/{number}"
+
+
 def _record(storage: Storage, number: int) -> dict[str, Any]:
+    """Nothing if it is not there or was damaged: then nobody knows who it was."""
     try:
-        found: dict[str, Any] = json.loads(storage.read(f"{_FOLDER}/{number}"))
-    except FileMissing:
+        found: dict[str, Any] = json.loads(storage.read(_path(number)))
+    except (FileMissing, ValueError):
         return {}
     return found

@@ -39,7 +39,9 @@ class JobProcess:
         crash_at: str | None = None,
         restore: str | None = None,
         settings: Mapping[str, str] | None = None,
+        machine: str | None = None,
     ) -> None:
+        """``machine``: as if it were another one, which shares nothing but the directory."""
         more = dict(settings or {})
         if restore is not None:
             more["execution.state-recovery.path"] = restore
@@ -54,12 +56,22 @@ class JobProcess:
             **os.environ,
             "PYTHONPATH": f"{ROOT}:{ROOT}/src",
             "JOB_JAVA": java_options(),
-            "HOLDFAST_HOME": str(self.out / "home"),
+            "HOLDFAST_HOME": str(self.out / f"home{machine or ''}"),
             "TMPDIR": str(self._scratch()),
             "SPARK_LOCAL_DIRS": str(self._scratch()),
         }
         if crash_at is not None:
             environment["HOLDFAST_CRASH_AT"] = crash_at
+        if machine is not None:
+            command = [
+                "unshare",
+                "--uts",
+                "sh",
+                "-c",
+                'hostname "$0"; exec "$@"',
+                machine,
+                *command,
+            ]
         with self._said.open("ab") as said:
             self.process = subprocess.Popen(
                 [*command, *(f"{key}={value}" for key, value in more.items())],
