@@ -20,6 +20,7 @@ from tests.faults.jobs.warm import java_options
 
 ROOT = Path(__file__).parents[3]
 _PATIENCE = 180.0
+_ANOTHER_MACHINE = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"']
 
 
 class JobProcess:
@@ -63,15 +64,7 @@ class JobProcess:
         if crash_at is not None:
             environment["HOLDFAST_CRASH_AT"] = crash_at
         if machine is not None:
-            command = [
-                "unshare",
-                "--uts",
-                "sh",
-                "-c",
-                'hostname "$0"; exec "$@"',
-                machine,
-                *command,
-            ]
+            command = [*_ANOTHER_MACHINE, machine, *command]
         with self._said.open("ab") as said:
             self.process = subprocess.Popen(
                 [*command, *(f"{key}={value}" for key, value in more.items())],
