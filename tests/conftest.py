@@ -17,6 +17,9 @@ TESTS = Path(__file__).parent
 MARKED = {"spark", "services", "faults"}
 WITHOUT_SPARK = {"unit", "property"}
 
+# The processes of a shared run have a width of 80, and lines would be folded to it.
+os.environ.pop("COLUMNS", None)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the folder they live in, and keep Spark out of the quick ones."""

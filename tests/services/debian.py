@@ -17,16 +17,16 @@ _LOCK = Path(tempfile.gettempdir()) / "holdfast-tests-apt"
 T = TypeVar("T")
 
 
-def installed(find: Callable[[], T | None], package: str, what: str) -> T:
+def installed(find: Callable[[], T | None], packages: str, what: str) -> T:
     """What ``find`` finds, after an installation if need be."""
     found = find()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         with _LOCK.open("w") as lock:  # the other half of the tests may install something too
             fcntl.flock(lock, fcntl.LOCK_EX)
             _apt_get("update")
-            _apt_get("install", "-y", "--no-install-recommends", package)
+            _apt_get("install", "-y", "--no-install-recommends", *packages.split())
         found = find()
-    return found if found is not None else missing(f"no {what} (apt-get install {package})")
+    return found if found is not None else missing(f"no {what} (apt-get install {packages})")
 
 
 def _apt_get(*arguments: str) -> None:

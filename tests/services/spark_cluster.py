@@ -21,6 +21,7 @@ from tests.services.processes import LOOPBACK, free_ports, running, wait_until
 _DEPLOY = "org.apache.spark.deploy"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _WORKER_MEMORY = "700m"
+_ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class SparkCluster:
             "JAVA_HOME": find_java(os.environ).home,
             "SPARK_HOME": home,
             "SPARK_LOCAL_IP": LOOPBACK,
+            "PYTHONPATH": f"{_ROOT}:{_ROOT}/src",  # functions of tests run on executors
             "SPARK_LOCAL_DIRS": self._directory,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

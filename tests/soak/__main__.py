@@ -18,13 +18,14 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=300, help="with Spark in one process")
     parser.add_argument("--on-cluster", type=int, default=100, help="then on a cluster")
     parser.add_argument("--directory", type=Path, help="kept; else a temporary one")
+    parser.add_argument("--only", metavar="FAULT", help="nothing but this one")
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     say = partial(print, flush=True)
     with tempfile.TemporaryDirectory(prefix="holdfast-soak-") as temporary, postgres_server() as db:
         root = chosen.directory or Path(temporary)
         root.mkdir(parents=True, exist_ok=True)
-        soak(root.resolve(), db, chosen.seed, chosen.faults, chosen.on_cluster, say)
+        soak(root.resolve(), db, chosen.seed, chosen.faults, chosen.on_cluster, say, chosen.only)
 
 
 if __name__ == "__main__":

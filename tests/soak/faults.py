@@ -99,14 +99,14 @@ def an_operator_stops_and_starts_it(world: World, _: Random) -> str:
 def a_working_file_is_damaged(world: World, dice: Random) -> str:
     files = world.records() if dice.random() < 0.2 else world.working_files()
     said = _damage(files, dice)
-    if dice.random() < 0.5:  # else it is noticed when it is needed
+    if dice.random() < 0.4:  # else it is noticed when it is needed
         said += f"; {the_runner_dies(world, dice)}"
     return said
 
 
 def a_file_of_a_checkpoint_is_damaged(world: World, dice: Random) -> str:
     said = _damage(world.checkpoint_files(), dice)
-    if dice.random() < 0.5:
+    if dice.random() < 0.3:
         said += f"; {the_runner_dies(world, dice)}"
     return said
 
@@ -116,7 +116,7 @@ def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> s
     world.wait_for(lambda: len(world.completed()) >= 2)
     runner = world.runner().process.pid
     os.kill(runner, signal.SIGSTOP)  # or it would be complete and old by then
-    newest = world.completed()[0]
+    newest = world.completed()[0].id
     (metadata,) = world.root.glob(f"checkpoints/*/chk-{newest}/_metadata")
     metadata.write_bytes(metadata.read_bytes()[:100])
     state = [path for path in world.working_files() if "/state/" in str(path)]

@@ -21,21 +21,27 @@ def soak(
     faults: int,
     on_cluster: int,
     say: Callable[[str], None] = print,
+    only: str | None = None,
 ) -> None:
     """So many faults with Spark in one process, and so many more on a cluster."""
     dice = Random(seed)
     with world(root, postgres, FakeClock(root)) as here:
         here.progress()
-        hurt(here, dice, draw(dice, IN_ONE_PROCESS, faults), say)
+        hurt(here, dice, draw(dice, named(only, IN_ONE_PROCESS), faults), say)
         (root / "cluster").mkdir()
         with spark_cluster(root / "cluster", "one", "two") as cluster:
             here.stop()
             here.cluster = cluster
             here.start()
             here.progress()
-            hurt(here, dice, draw(dice, ON_A_CLUSTER, on_cluster), say)
+            hurt(here, dice, draw(dice, named(only, ON_A_CLUSTER), on_cluster), say)
             here.finish()
     say(f"every row counted once after {faults + on_cluster} faults, seed {seed}")
+
+
+def named(only: str | None, possible: Sequence[Fault]) -> list[Fault]:
+    """All of them, or one."""
+    return [fault for fault in possible if only in (None, fault.name)]
 
 
 def draw(dice: Random, possible: Sequence[Fault], number: int) -> list[Fault]:
@@ -50,7 +56,8 @@ def draw(dice: Random, possible: Sequence[Fault], number: int) -> list[Fault]:
 def hurt(here: World, dice: Random, faults: Sequence[Fault], say: Callable[[str], None]) -> None:
     """One after the other; after each the job must go on."""
     for number, fault in enumerate(faults, 1):
+        say(f"{number:4} {fault.name}")
         began = time.monotonic()
         did = fault.happen(here, dice)
         here.progress()
-        say(f"{number:4} {fault.name}: {did} ({time.monotonic() - began:.1f} s)")
+        say(f"     {did} ({time.monotonic() - began:.1f} s)")

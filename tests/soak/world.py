@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from holdfast.checkpoints.metadata import decode
+from holdfast.checkpoints.metadata import CheckpointMetadata, decode
 from holdfast.cli.client import Client
 from holdfast.errors import HoldfastError
 from holdfast.server.processes import children
-from tests.faults.jobs.judge import check_output, everything
+from tests.faults.jobs.judge import at_checkpoint, check_output, everything
 from tests.faults.jobs.specs import JobSpec, RegionSpec, SourceSpec, hurried
 from tests.faults.jobs.stores import check_all
 from tests.faults.jobs.supervised import Supervised
@@ -72,6 +73,13 @@ class World(Supervised):
         """Start it, or start it again."""
         self.run(*(["--master", self.cluster.master] if self.cluster else []))
 
+    def sink(self, name: str) -> IO[bytes]:
+        """By way of another process, which can write when the job cannot."""
+        with super().sink(name) as file:
+            writer = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
+        assert writer.stdin is not None
+        return writer.stdin
+
     @property
     def supervisor(self) -> subprocess.Popen[bytes]:
         return self.started[-1]
@@ -105,23 +113,26 @@ class World(Supervised):
         """All that are kept, the newest first."""
         return _newest_first(self.root / "checkpoints")
 
-    def completed(self) -> list[int]:
+    def completed(self) -> list[CheckpointMetadata]:
         """Checkpoints that can be read, the newest first."""
         found = []
         for path in self.root.glob("checkpoints/*/chk-*/_metadata"):
             with suppress(OSError, HoldfastError):
-                found.append(decode(path.read_bytes(), str(path)).id)
-        return sorted(found, reverse=True)
+                found.append(decode(path.read_bytes(), str(path)))
+        return sorted(found, key=lambda metadata: metadata.id, reverse=True)
 
     # What it does
 
     def progress(self) -> None:
-        """Wait for a checkpoint that was triggered from now on: one may be under way."""
-        before = self._last_id()
-        self.wait_for(lambda: self._runs() and self._last_id() > before + 1)
+        """Wait for a checkpoint with more rows than any has now."""
+        before = self._rows()
+        self.wait_for(lambda: self._runs() and self._rows() > before)
 
-    def _last_id(self) -> int:
-        return next(iter(self.completed()), 0)
+    def _rows(self) -> int:
+        """Rows of the slowest source in the newest checkpoint."""
+        for newest in self.completed():
+            return min(at_checkpoint(self.spec, newest).reads.values(), default=0)
+        return 0
 
     def _runs(self) -> bool:
         assert self.supervisor.poll() is None, f"it gave up:\n{self.words()}"
@@ -171,9 +182,10 @@ class World(Supervised):
 
 def _newest_first(folder: Path) -> list[Path]:
     found = []
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # it may be deleted meanwhile
-            if path.is_file():
+    for directory, _, names in os.walk(folder):  # it does not mind what is deleted meanwhile
+        for name in names:
+            path = Path(directory, name)
+            with suppress(FileNotFoundError):
                 found.append((path.stat().st_mtime_ns, path))
     return [path for _, path in sorted(found, reverse=True)]
 

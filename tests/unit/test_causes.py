@@ -138,6 +138,7 @@ def test_out_of_memory_is_called_by_its_own_name() -> None:
     [
         in_worker("OSError: [Errno 28] No space left on device"),
         through_py4j("java.io.IOException: No space left on device"),
+        through_py4j("java.io.IOException: File too large"),
         stream_failed(
             Cause(f"{SPARK}SparkException", "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] at 7"),
             Cause("java.io.IOException", "No space left on device"),
@@ -174,6 +175,7 @@ def test_a_server_that_is_away_may_come_back_wherever_it_was_missed(error: str) 
             "reading file file:/w/segments/3.parquet. File does not exist. SQLSTATE: KD001"
         ),
         stream_failed(Cause("java.nio.file.NoSuchFileException", "/w/regions/pv/offsets/7")),
+        stream_failed(Cause("com.fasterxml.jackson.core.io.JsonEOFException", "Unexpected end")),
         stream_failed(
             Cause(
                 f"{SPARK}SparkException",

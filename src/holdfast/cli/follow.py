@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
 from holdfast.cli.show_failures import FailureNews, Happened, restart_line
-from holdfast.cli.terminal import in_bytes
+from holdfast.cli.terminal import if_possible, in_bytes
 from holdfast.cli.times import duration
 from holdfast.launch import Started
 from holdfast.protocol.statistics import CheckpointFigures, Status
@@ -28,9 +28,11 @@ def watch(launched: Launched, started: Started, tell: Tell) -> None:
         over = launched.ends_within(GLANCE_SECONDS)
         view = look(started.running)
         for happened in failures.since(view):
-            tell(view, happened)
+            with if_possible():
+                tell(view, happened)
         for figures in news.since(view):
-            tell(view, figures)
+            with if_possible():
+                tell(view, figures)
 
 
 class News:

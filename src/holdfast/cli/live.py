@@ -13,7 +13,7 @@ from rich.text import Text
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
 from holdfast.cli.show_failures import latest_line, restart_line
 from holdfast.cli.show_jobs import columns, waiting
-from holdfast.cli.terminal import in_bytes
+from holdfast.cli.terminal import if_possible, in_bytes
 from holdfast.cli.times import duration, number, rate
 from holdfast.launch import Started
 from holdfast.protocol.statistics import CheckpointFigures, Status
@@ -34,13 +34,14 @@ _STATUS = {Status.COMPLETED: ("✓", "green"), Status.FAILED: ("✗", "red")}
 
 def watch(console: Console, launched: Launched, started: Started) -> None:
     """Show the job until it is over."""
-    with Live(console=console, auto_refresh=False) as live:
+    with if_possible(), Live(console=console, auto_refresh=False) as live:
         while True:
             over = launched.ends_within(GLANCE_SECONDS)
             live.update(frame(look(started.running), started.url), refresh=True)
             if over:
                 break
-    console.print()
+    with if_possible():
+        console.print()
 
 
 def frame(view: JobView, url: str) -> RenderableType:

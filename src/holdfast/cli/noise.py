@@ -8,8 +8,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class _Handler(logging.StreamHandler[IO[str]]):
+    """A log that cannot be written, on a full disk, is no news for the terminal."""
+
+    def handleError(self, _: logging.LogRecord) -> None:  # noqa: N802  (its name is Python's)
+        """What is lost is lost."""
 
 
 @contextmanager
@@ -46,7 +54,7 @@ def _stderr_of_children(target: int) -> Iterator[None]:
 @contextmanager
 def _python_logging(target: int) -> Iterator[None]:
     stream = os.fdopen(os.dup(target), "a", buffering=1, errors="backslashreplace")
-    handler = logging.StreamHandler(stream)
+    handler = _Handler(stream)
     handler.setFormatter(logging.Formatter(_FORMAT))
     logging.getLogger().addHandler(handler)
     try:

@@ -14,7 +14,7 @@ from holdfast.cli.causes import essence
 from holdfast.cli.failures import exit_code
 from holdfast.cli.launching import Launched, Stopping, end_java
 from holdfast.cli.noise import noise_in
-from holdfast.cli.terminal import counted, err, out, prose, spinner
+from holdfast.cli.terminal import counted, err, if_possible, out, prose, spinner
 from holdfast.cli.times import duration
 from holdfast.errors import HoldfastError
 from holdfast.launch import Outcome, Started, Watch
@@ -64,7 +64,8 @@ def run_and_show(
             end_java()
     if outcome.failure is not None:
         raise _with_log(outcome.failure, log)
-    _tell_end(outcome, last, display)
+    with if_possible():
+        _tell_end(outcome, last, display)
     return code
 
 
@@ -105,7 +106,7 @@ def _tell_stopping(by: str, display: Display) -> None:
 
 def _with_log(failure: HoldfastError, log: Path) -> HoldfastError:
     """The failure in brief; all of it is in the log."""
-    with log.open("a") as file:
+    with if_possible(), log.open("a") as file:
         file.write(f"{failure}\n")
     hint = " ".join(filter(None, [failure.hint, f"The whole story is in {log}."]))
     return type(failure)(essence(failure.message), hint=hint, **failure.ids)
@@ -115,6 +116,7 @@ def _tell_end(outcome: Outcome, last: JobView, display: Display) -> None:
     if display.as_json:
         item = {"event": "end", "job": last.id, "state": last.state, "path": outcome.checkpoint}
         sys.stdout.write(json.dumps(item) + "\n")
+        sys.stdout.flush()
         return
     prose(out(), summary(outcome, last))
     if outcome.state == "SUSPENDED":

@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,13 @@ def out() -> Console:
 def err() -> Console:
     """For progress, warnings and errors."""
     return _Console(file=sys.stderr, highlight=False, width=_width(sys.stderr))
+
+
+@contextmanager
+def if_possible() -> Iterator[None]:
+    """For a job, which is not to end because a terminal is gone or the disk of a log is full."""
+    with suppress(OSError):
+        yield
 
 
 class _Console(Console):

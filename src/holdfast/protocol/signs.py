@@ -83,7 +83,7 @@ _MACHINE = (
         _ENVIRONMENT,
         "a disk is full or over its quota",
         types=("*QuotaExceededException", "DiskOutOfSpaceException"),
-        texts=(r"no space left on device", r"disk quota exceeded"),
+        texts=(r"no space left on device", r"disk quota exceeded", r"file too large"),
     ),
     Sign(
         _ENVIRONMENT,
@@ -160,6 +160,7 @@ _GONE = (
         types=(
             "ChecksumException",
             "FileNotFoundException",
+            "JsonEOFException",  # an offset log that was cut short; rows of a job are not so read
             "NoSuchFileException",
             *_holdfast("DamagedFile", "FileMissing", "MissingFile", "NotAQueryLog"),
             *_holdfast("NotRestorable", "QueryLogError"),

@@ -61,7 +61,7 @@ def verdict(end: End) -> Verdict:
     storage that cannot be reached is a reason to try again.
     """
     if end.over is not None:
-        return Answer(end.code if end.code >= 0 else end.over.code)
+        return Answer(end.over.code)
     if end.asked is not None:
         return Answer(end.code if _is_answer(end.code) else 128 + end.asked)
     if end.killed is None and end.code >= 0 and not end.has_begun:

@@ -21,14 +21,14 @@ class Recount:
     def __init__(self, spec: JobSpec, reads: dict[tuple[str, str], int]) -> None:
         """``reads``: of each (region, source), how many rows it has read."""
         self._spec = spec
-        self._reads = reads
+        self.reads = reads
         self._regions = {region.uid: region for region in spec.regions}
 
     def inputs(self, region: RegionSpec) -> list[Rows]:
         return [
             self.output(self._regions[uid])
             if uid in self._regions
-            else Counter({(uid, n): 1 for n in range(self._reads.get((region.uid, uid), 0))})
+            else Counter({(uid, n): 1 for n in range(self.reads.get((region.uid, uid), 0))})
             for uid in region.reads
         ]
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from holdfast.protocol.records import FailureRecord
 from holdfast.runtime.failure_log import FOLDER, FailureLog
@@ -60,7 +60,7 @@ class Supervised:
 
     def run(self, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "holdfast.cli", "run", "job.py", *options]
-        with (self.root / "out").open("ab") as out, (self.root / "err").open("ab") as err:
+        with self.sink("out") as out, self.sink("err") as err:
             process = subprocess.Popen(
                 [*command, "--", str(self.root)],
                 env=self.environ,
@@ -71,6 +71,10 @@ class Supervised:
             )
         self.started.append(process)
         return process
+
+    def sink(self, name: str) -> IO[bytes]:
+        """Where its output goes."""
+        return (self.root / name).open("ab")
 
     def holdfast(self, *args: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "holdfast.cli", *args]
