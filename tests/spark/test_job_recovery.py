@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import holdfast as hf
+from holdfast.errors import StorageError
+from holdfast.runtime import recovering
 from holdfast.runtime.recovering import NothingToRestore
 from tests.spark.jobs import (
     Live,
@@ -156,6 +158,22 @@ def test_with_nothing_left_to_go_on_from_nothing_is_deleted_and_everything_named
     assert "checkpoint 2 cannot be read" in message
     assert "--fresh" in message
     assert tree_of(live.checkpoints) == before
+
+
+def test_a_full_disk_is_no_damage_and_no_checkpoint_is_passed_over(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise StorageError("cannot write: No space left on device")
+
+    tap = Tap()
+    lose_state(run_a_while(tap, tmp_path))
+    with monkeypatch.context() as disk:
+        disk.setattr(recovering, "restored", no_room)
+        with pytest.raises(StorageError, match="No space left"):
+            prepared(job_of(tap, tmp_path / "out"), tmp_path, {})
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        assert live.running.found.restored_from == 2
 
 
 def test_a_start_afresh_is_not_undone_by_older_checkpoints(spark: Any, tmp_path: Path) -> None:

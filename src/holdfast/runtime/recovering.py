@@ -96,9 +96,19 @@ def find_attempt(place: Place, attempt: Attempt | None, *, may_use_own: bool = T
             fresh = restored(place.work, place.graph, chosen.path, replay)
             return Found(fresh, chosen.id, plan.skipped)
         except (DamagedFile, MissingFile, StorageError) as error:
+            _refuse_outage(error)
             _log.warning("checkpoint %s cannot be used: %s", chosen.id, error)
             found = f"{error.message} {_where(error)}".strip()
             candidates = [replace(c, problem=found) if c is chosen else c for c in candidates]
+
+
+def _refuse_outage(error: HoldfastError) -> None:
+    """A disk that is full, storage that does not answer: no file is lost, and none is passed over.
+
+    The caller tries again later, as its restart strategy says.
+    """
+    if error.retryable:
+        raise error
 
 
 def _problem(place: Place, attempt: Attempt | None) -> str | None:
@@ -131,6 +141,7 @@ def _replay(place: Place, old: Attempt | None, metadata: CheckpointMetadata) -> 
     try:
         return planned(old, metadata, newest)
     except StorageError as error:
+        _refuse_outage(error)
         _log.warning(
             "rows that sinks committed after checkpoint %s will be written again, because it is "
             "not known any more which batches they came from: %s",
@@ -175,6 +186,7 @@ def problem_of(attempt: Attempt, graph: Graph) -> str | None:
         for uid in graph.regions:
             _look_at(attempt, graph, uid)
     except (QueryLogError, StorageError) as error:
+        _refuse_outage(error)
         return f"{error.message} {_where(error)}".strip()
     return None
 
