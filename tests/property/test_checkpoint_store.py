@@ -127,6 +127,23 @@ def test_a_checkpoint_that_cannot_be_read_is_named_and_loses_nothing() -> None:
             read_completed(str(job.root))
 
 
+def test_when_a_checkpoint_that_cannot_be_read_goes_all_that_nobody_uses_goes_too() -> None:
+    with a_job() as job:
+        for kind in ("begin", "share", "own", "complete"):
+            job.step(kind, 0, "1/a/x")
+        for kind in ("begin", "share", "complete"):
+            job.step(kind, 0, "1/b/x")
+        (job.root / f"chk-1/{METADATA}").write_bytes(b"{")
+        store = CheckpointStore(str(job.root))
+        going = store.begin(3)
+        going.share("top")
+        going.write_shared("top", b"shared top")
+        store.drop(1)
+        left = {path for path, data in tree_of(job.root).items() if data is not None}
+        assert left == {f"chk-2/{METADATA}", "shared/1/b/x", "shared/top"}
+        assert store.damaged == {}
+
+
 class DiesAfterTheRename(LocalTree):
     """The directory has appeared, but whether it would survive a power cut is not known."""
 

@@ -48,7 +48,7 @@ class Job:
         self.completed[checkpoint] = self.in_flight.pop(checkpoint)
         for older in [n for n in self.in_flight if n < checkpoint]:
             self.abort(older)
-        for old in subsumed(self.completed, self.retained):
+        for old in subsumed(self.completed, [], self.retained):
             del self.completed[old]
             self.delete(self.shared.release(old))
 
@@ -97,7 +97,7 @@ def test_exactly_the_files_of_retained_and_unfinished_checkpoints_stay(
 
 @given(st.sets(st.integers(1, 50)), st.integers(1, 4))
 def test_the_newest_checkpoints_are_retained(completed: set[int], retained: int) -> None:
-    given_up = subsumed(completed, retained)
+    given_up = subsumed(completed, [], retained)
     kept = completed - set(given_up)
     assert len(kept) == min(retained, len(completed))
     assert given_up == sorted(given_up)

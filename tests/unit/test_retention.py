@@ -8,17 +8,24 @@ from holdfast.protocol.retention import SharedFiles, subsumed
 
 
 def test_the_newest_are_retained_and_the_oldest_go_first() -> None:
-    assert subsumed([7, 3, 5, 4], 2) == [3, 4]
+    assert subsumed([7, 3, 5, 4], [], 2) == [3, 4]
 
 
 @pytest.mark.parametrize("retained", [1, 2, 3])
 def test_as_many_as_are_retained_are_all_kept(retained: int) -> None:
-    assert subsumed(range(retained), retained) == []
-    assert subsumed([], retained) == []
+    assert subsumed(range(retained), [], retained) == []
+    assert subsumed([], [], retained) == []
+
+
+def test_one_that_cannot_be_read_is_kept_until_enough_newer_ones_can() -> None:
+    assert subsumed([2, 5], [4], 2) == []
+    assert subsumed([2, 5, 6], [4], 2) == [2, 4]
+    assert subsumed([5], [4], 2) == []
+    assert subsumed([], [4], 1) == []
 
 
 def test_the_last_checkpoint_is_always_kept() -> None:
-    assert subsumed([9], 1) == []
+    assert subsumed([9], [], 1) == []
 
 
 def test_a_file_of_one_checkpoint_goes_with_it() -> None:

@@ -45,6 +45,8 @@ class CheckpointStore:
         self._shared = SharedFiles({n: shared_files(m) for n, m in self._completed.items()})
         self._present = {p: size for p, size in found.items() if p.startswith(f"{SHARED}/")}
         """Shared files with their sizes."""
+        self._unclear = bool(self.damaged)
+        """Whether some shared files are kept because nobody knows who uses them."""
         self._remove_remains(listed)
 
     def _remove_remains(self, listed: Iterable[str]) -> None:
@@ -85,9 +87,10 @@ class CheckpointStore:
             self._present = {p: size for p, size in found.items() if p not in self._going}
 
     def drop(self, checkpoint: int) -> None:
-        """Delete a completed checkpoint and the shared files that only it used."""
+        """Delete a checkpoint and the shared files that only it used."""
         with self._lock:
-            if self._completed.pop(checkpoint, None) is None:
+            known = self._completed.pop(checkpoint, None) or self.damaged.pop(checkpoint, None)
+            if known is None:
                 return
         delete_tree(self._storage, f"chk-{checkpoint}", METADATA)
         self._release(checkpoint)
@@ -121,7 +124,10 @@ class CheckpointStore:
         with self._lock:
             unused = self._shared.release(checkpoint)
             if self.damaged:
-                return  # one of them may use it; a start without them removes what is left
+                return  # one of them may use it
+            if self._unclear:  # the last of them has gone
+                unused |= self._shared.orphans(self._present)
+                self._unclear = False
             for path in unused:
                 self._present.pop(path, None)
             self._going |= unused

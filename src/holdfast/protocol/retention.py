@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 
-def subsumed(completed: Iterable[int], retained: int) -> list[int]:
-    """All but the newest ``retained`` checkpoints, oldest first."""
-    return sorted(completed)[:-retained]
+def subsumed(completed: Iterable[int], damaged: Iterable[int], retained: int) -> list[int]:
+    """All but the newest ``retained`` checkpoints, oldest first.
+
+    One that cannot be read is kept until there are so many newer ones that can.
+    """
+    good = sorted(completed)
+    if len(good) < retained:
+        return []
+    kept = good[-retained:]
+    return sorted(number for number in {*good, *damaged} if number < kept[0])
 
 
 class SharedFiles:

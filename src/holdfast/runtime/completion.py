@@ -115,7 +115,8 @@ class Completion:
 
     def subsume(self) -> None:
         """Delete the checkpoints beyond those to retain."""
-        for old in subsumed(self.store.completed, self._settings.num_retained):
+        store = self.store
+        for old in subsumed(store.completed, store.damaged, self._settings.num_retained):
             try:
                 with step("subsume"):
                     self.store.drop(old)

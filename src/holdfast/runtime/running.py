@@ -288,7 +288,7 @@ class RunningJob:
             sink.abort_unowned()
         self.work.end(self.attempt, state.value)
         if self.settings.checkpointing.retention is not Retention.RETAIN_ON_CANCELLATION:
-            for checkpoint in self.store.completed:
+            for checkpoint in (*self.store.completed, *self.store.damaged):
                 self.store.drop(checkpoint)
 
     def _leave(self) -> None:

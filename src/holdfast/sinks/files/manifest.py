@@ -20,7 +20,8 @@ from heapq import merge
 from typing import Any
 
 from holdfast.errors import FileMissing, StorageError, UnknownFormat
-from holdfast.storage import Storage
+from holdfast.storage import Storage, open_storage
+from holdfast.storage.trees import delete_unfinished
 
 FOLDER = "_holdfast/manifest"
 _VERSION = 1
@@ -144,6 +145,10 @@ class Manifest:
     def add(self, epoch: CommittedEpoch) -> None:
         """All files of the epoch are in place."""
         self._storage.publish(f"{self._folder}/{epoch.checkpoint:012d}.json", encode([epoch]))
+
+    def delete_unfinished(self) -> None:
+        """Delete what a process was writing here when it died."""
+        delete_unfinished(open_storage(self._storage.locate(self._folder)))
 
     def gather(self, is_there: Callable[[str], bool]) -> None:
         """Put many files of the manifest into one, if there are many."""

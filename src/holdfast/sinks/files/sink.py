@@ -109,6 +109,7 @@ class FilesSink:
 
     def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """Commit, where some or all files may have appeared already."""
+        Manifest(self._open()[1], *_owner(handle)).delete_unfinished()
         self.commit(epoch, handle)
 
     def abort(self, handle: Handle) -> None:
