@@ -15,6 +15,7 @@ from holdfast.checkpoints.metadata import CheckpointMetadata, decode
 from holdfast.cli.client import Client
 from holdfast.errors import HoldfastError
 from holdfast.server.processes import children
+from holdfast.storage.names import is_unfinished
 from tests.faults.jobs.judge import at_checkpoint, check_output, everything
 from tests.faults.jobs.specs import JobSpec, RegionSpec, SourceSpec, hurried
 from tests.faults.jobs.stores import check_all
@@ -23,6 +24,8 @@ from tests.services.postgres_server import PostgresServer
 from tests.services.spark_cluster import SparkCluster
 from tests.soak.clock import FakeClock
 
+KEPT = ("work", "checkpoints", "sinks", "history", "home")
+"""What remains of a job that has ended."""
 _DAEMON = b"pyspark.daemon"
 SETTINGS = {
     "state.backend.type": "rocksdb",
@@ -178,6 +181,11 @@ class World(Supervised):
         assert self.registry.running() == []
         assert [p for p in (self.root / "scratch").rglob("*") if p.is_file()] == []
         assert list((self.root / "home" / "jobs").glob("*")) == []
+        found = {path for name in KEPT for path in (self.root / name).rglob("*")}
+        assert [path for path in found if is_unfinished(path.name)] == []
+        completed = {f"chk-{metadata.id}" for metadata in self.completed()}
+        assert {path.name for path in self.root.glob("checkpoints/*/chk-*")} == completed
+        assert len(completed) == SETTINGS["execution.checkpointing.num-retained"]
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -50,13 +50,12 @@ class CheckpointStore:
         self._remove_remains(listed)
 
     def _remove_remains(self, listed: Iterable[str]) -> None:
-        if self.damaged:  # nobody knows which shared files they use
-            return
-        for path in self._shared.orphans(self._present):
-            self._storage.delete(path)
-            self._present.pop(path, None)
+        if not self.damaged:  # else nobody knows which shared files they use
+            for path in self._shared.orphans(self._present):
+                self._storage.delete(path)
+                self._present.pop(path, None)
         unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
-        for folder in unfinished - {f"chk-{n}" for n in self._completed}:
+        for folder in unfinished - {f"chk-{n}" for n in (*self._completed, *self.damaged)}:
             delete_tree(self._storage, folder)
         delete_unfinished(self._storage)
 

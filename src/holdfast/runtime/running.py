@@ -114,6 +114,7 @@ class RunningJob:
         begun = self._begun(fresh)  # what is refused leaves an older runner alone
         self.fence = raise_epoch(self.work.storage)
         self.fence.wait_for_predecessor()
+        self.work.delete_unfinished()
         self._place = Place(
             graph, settings, spark, self.work, self.fence, self._open_store(), self.history, hooks
         )

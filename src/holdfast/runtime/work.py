@@ -23,7 +23,7 @@ from typing import Any
 
 from holdfast.errors import AlreadyPublished, DamagedFile, FileMissing
 from holdfast.storage import Storage, Tree, create_tree, open_storage
-from holdfast.storage.trees import delete_tree
+from holdfast.storage.trees import delete_tree, delete_unfinished
 
 _SEAL = "attempt"
 _ENDED = "ended"
@@ -53,6 +53,11 @@ class WorkDirectory:
         self.job_id = self._take_job_id()
         self._given = 0
         """The last id that was taken here, should its record get lost."""
+
+    def delete_unfinished(self) -> None:
+        """Delete what earlier runners were writing here when they died."""
+        for folder in ("ids", "epochs"):
+            delete_unfinished(open_storage(self.storage.locate(folder)))
 
     @classmethod
     def find(cls, location: str, job: str) -> WorkDirectory | None:
