@@ -1,7 +1,7 @@
 """``make bench``: writes ``bench/results.md``.
 
-``HOLDFAST_BENCH_PARTS`` picks parts (``jobs,sinks,copies``); ``HOLDFAST_BENCH_MB`` sets the size of
-the state to copy (default 1000), ``HOLDFAST_BENCH_ROUNDS`` how often each thing is measured.
+``HOLDFAST_BENCH_PARTS`` picks parts (``jobs,sinks,recovery,copies``), ``HOLDFAST_BENCH_MB`` the
+size of the state to copy (default 1000), ``HOLDFAST_BENCH_ROUNDS`` how often things are measured.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ import platform
 import time
 from pathlib import Path
 
-from bench import copying, jobs, sinks
+from bench import copying, jobs, recovery, sinks
 
 RESULTS = Path(__file__).with_name("results.md")
-PARTS = {"jobs": jobs.measure, "sinks": sinks.measure, "copies": copying.measure}
+PARTS = {
+    "jobs": jobs.measure,
+    "sinks": sinks.measure,
+    "recovery": recovery.measure,
+    "copies": copying.measure,
+}
 
 
 def main() -> None:
