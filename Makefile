@@ -29,7 +29,7 @@ check: $(READY) ## lint, types, import rules, unit and property tests (no Spark,
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property tests/compat
 
 test: check ## every test: real Spark, real servers, real crashes
-	$(BIN)/pytest -n 3 --dist loadfile --durations=40 tests/contracts tests/spark tests/faults tests/services tests/docs
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 tests/contracts tests/spark tests/faults tests/services tests/docs
 
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo

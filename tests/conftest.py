@@ -21,8 +21,21 @@ WITHOUT_SPARK = {"unit", "property"}
 os.environ.pop("COLUMNS", None)
 
 
+SLOW = (
+    "test_soak.py",
+    "test_sink_crashes.py",
+    "test_job_crash_points.py",
+    "test_cluster.py",
+    "test_examples.py",
+    "test_supervisor.py",
+    "test_jobs_remote.py",
+)
+"""Files that begin first, so that no process is left alone with one of them at the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the folder they live in, and keep Spark out of the quick ones."""
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue

@@ -68,7 +68,8 @@ def test_of_two_runners_on_two_machines_the_newer_goes_on_and_every_row_counts_o
         missing("only root can pretend to be another machine")
     base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
     job = spec({"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"})
-    older = JobProcess(job, tmp_path / "job")
+    endless = replace(job, sources=tuple(replace(s, rows_per_second=10) for s in job.sources))
+    older = JobProcess(endless, tmp_path / "job")
     older.start()
     assert older.wait_until(lambda: bool(older.checkpoints())), older.words()
     newer = JobProcess(hurried(job), tmp_path / "job")
