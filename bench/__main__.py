@@ -1,7 +1,7 @@
 """``make bench``: writes ``bench/results.md``.
 
-``HOLDFAST_BENCH_PARTS`` picks parts (``jobs,sinks,recovery,copies``), ``HOLDFAST_BENCH_MB`` the
-size of the state to copy (default 1000), ``HOLDFAST_BENCH_ROUNDS`` how often things are measured.
+``BENCH_PARTS`` picks parts (``jobs,sinks,recovery,copies``), ``BENCH_MB`` the
+size of the state to copy (default 1000), ``BENCH_ROUNDS`` how often things are measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARTS = {
 
 def main() -> None:
     """Measure and write."""
-    wanted = os.environ.get("HOLDFAST_BENCH_PARTS", ",".join(PARTS)).split(",")
+    wanted = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
     head = (
         "# Measured by `make bench`\n\n"
         f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {platform.system()}, "

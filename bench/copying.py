@@ -12,8 +12,8 @@ from bench.state import build
 from holdfast import querylog
 from holdfast.spark.session import local_session
 
-MEGABYTES = int(os.environ.get("HOLDFAST_BENCH_MB", "1000"))
-ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "5"))
+MEGABYTES = int(os.environ.get("BENCH_MB", "1000"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 
 COPY, LINK, CP, CP_FLUSHED = "holdfast copy", "holdfast copy --link", "cp -r", "cp -r, flushed"
 COPY_ALL, CP_ALL = f"{COPY} whole log", f"{CP} whole log"

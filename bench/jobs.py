@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from bench import idling, snapshots, throughput
 from holdfast.spark.session import local_session
 
-ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 INTERVALS = ("1s", "2s", "5s", "10s")
 BACKLOGS = (0, 1, 5, 10)
 SIZES = (10_000, 100_000, 1_000_000)

@@ -10,8 +10,8 @@ from pathlib import Path
 from bench import arrivals, kills, large_state
 from bench.kills import BY_HAND, SUPERVISED, Recovery
 
-KILLS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "5"))
-ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "3"))
+KILLS = int(os.environ.get("BENCH_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 SIZES = (100, 1000)
 
 

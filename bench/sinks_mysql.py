@@ -30,7 +30,7 @@ from holdfast.spark.session import local_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS = int(os.environ.get("HOLDFAST_BENCH_MYSQL_ROWS", "200000"))
+ROWS = int(os.environ.get("BENCH_MYSQL_ROWS", "200000"))
 JDBC_JAR = "/usr/share/java/mariadb-java-client.jar"
 """Debian: apt-get install libmariadb-java."""
 
