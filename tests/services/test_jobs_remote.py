@@ -75,7 +75,7 @@ def test_of_two_runners_on_two_machines_the_newer_goes_on_and_every_row_counts_o
     newer = JobProcess(hurried(job), tmp_path / "job")
     newer.start(machine="elsewhere")
     assert older.wait() == 1
-    assert "FENCED" in newer.words()
+    assert "newer=2, host=elsewhere" in older.words()
     newer.finish()
     check_output(job, newer.out, everything(job))
     check_nothing_left_over(newer, f"{base}/kept")
