@@ -127,18 +127,17 @@ def _hadoop_java(directory: Path) -> list[str]:
 
 def _minicluster_jar() -> Path:
     """Maven's jar with the servers, kept from run to run."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
-    jar = cache / "hadoop-client-minicluster-3.5.0.jar"
+    jar = cache() / "hadoop-client-minicluster-3.5.0.jar"
     if not jar.exists():
         artifact = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
         copied = subprocess.run(
             [
-                _maven(),
+                maven(),
                 "-q",
                 "-B",
                 "dependency:copy",
                 f"-Dartifact={artifact}",
-                f"-DoutputDirectory={cache}",
+                f"-DoutputDirectory={cache()}",
             ],
             capture_output=True,
             text=True,
@@ -149,11 +148,19 @@ def _minicluster_jar() -> Path:
     return jar
 
 
-def _maven() -> str:
+def cache() -> Path:
+    """Where jars are kept from run to run."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
+
+
+def maven() -> str:
+    """The program that brings jars."""
     if shutil.which("mvn") is None and os.geteuid() == 0 and shutil.which("apt-get"):
         for arguments in (["update"], ["install", "-y", "--no-install-recommends", "maven"]):
             subprocess.run(["apt-get", *arguments], capture_output=True, check=False)
-    return shutil.which("mvn") or missing("no HDFS: no Maven to bring it (apt-get install maven)")
+    return shutil.which("mvn") or missing(
+        "no Maven to bring a server's jars (apt-get install maven)"
+    )
 
 
 def _has_data_node(web_port: int) -> bool:
