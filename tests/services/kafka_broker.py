@@ -58,12 +58,13 @@ class KafkaBroker:
 
     def new_topic(self, partitions: int = 1, **settings: str) -> str:
         """An empty one."""
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka.cimpl import NewTopic
 
         name = f"topic{next(_numbers)}"
         config = {key.replace("_", "."): value for key, value in settings.items()}
         topic = NewTopic(name, partitions, 1, config=config)
-        self.admin().create_topics([topic])[name].result()
+        admin = self.admin()  # must live until the answer is there
+        admin.create_topics([topic])[name].result()
         return name
 
     def admin(self) -> Any:
@@ -138,7 +139,8 @@ def kafka_broker(**settings: str) -> Iterator[KafkaBroker]:
     _jars()
     named = {name.replace("_", "."): value for name, value in settings.items()}
     with tempfile.TemporaryDirectory(prefix="holdfast-kafka-", dir=in_memory()) as directory:
-        broker = KafkaBroker(Path(directory), *free_ports(2), named)
+        port, control_port = free_ports(2)
+        broker = KafkaBroker(Path(directory), port, control_port, named)
         broker.configure()
         broker.start()
         try:

@@ -31,14 +31,18 @@ class Verdict(Enum):
     TAKEN_OVER = "another job has taken the names over"
 
 
+def newest_of(found: Sequence[SentMarker], job_id: str) -> int:
+    """The newest checkpoint of a job that has been sent; ``CLAIM`` if none has."""
+    return max((marker.checkpoint for marker in found if marker.job_id == job_id), default=CLAIM)
+
+
 def judge(found: Sequence[SentMarker], owner: str, runner: str, checkpoint: int) -> Verdict:
     """Decide by the markers of one part, oldest first, at least back to the newest of ``owner``.
 
     ``owner`` is the job that took the checkpoint. ``runner``, the job that runs now, is another if
     it was restored from it. Markers of a third job behind theirs mean that both are of the past.
     """
-    newest = max((m.checkpoint for m in found if m.job_id == owner), default=CLAIM)
-    if newest >= checkpoint:
+    if newest_of(found, owner) >= checkpoint:
         return Verdict.SENT
     if found and found[-1].job_id not in (owner, runner):
         return Verdict.TAKEN_OVER

@@ -25,6 +25,8 @@ _PATIENCE = 180.0
 class JobProcess:
     """Starts a job again and again in one directory."""
 
+    module = "tests.faults.jobs.runner"
+
     def __init__(self, spec: JobSpec, out: Path) -> None:
         self.spec = spec
         self.out = out
@@ -46,7 +48,7 @@ class JobProcess:
         command = [
             sys.executable,
             "-m",
-            "tests.faults.jobs.runner",
+            self.module,
             str(self._spec_file),
             str(self.out),
         ]

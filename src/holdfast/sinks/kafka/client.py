@@ -73,6 +73,7 @@ class Cluster:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # until the broker says that there is no more
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
         }

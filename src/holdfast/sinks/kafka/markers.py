@@ -77,10 +77,11 @@ class Markers:
             found = described(admin, self.topic)
             if found is None:
                 self._create(admin, partitions)
-            elif len(found.partitions) < partitions:
+            else:
+                self._refuse_other_policy(admin)
+            if found is not None and len(found.partitions) < partitions:
                 more = driver().admin.NewPartitions(self.topic, partitions)
                 admin.create_partitions([more], request_timeout=ANSWER)[self.topic].result()
-            self._refuse_other_policy(admin)
         return self._wait_for(partitions)
 
     def _wait_for(self, partitions: int) -> MarkerTopic:
@@ -166,23 +167,22 @@ class Markers:
             return
         consumer.assign([kafka.TopicPartition(self.topic, part, start)])
         while True:
-            records = consumer.consume(1000, timeout=ANSWER)
-            if not records:
+            record = consumer.poll(ANSWER)
+            if record is None:
                 raise KafkaUnavailable(
                     "the sink's markers cannot be read to their end",
                     hint="Are the brokers in good order? It is tried again.",
                     topic=self.topic,
                     partition=part,
                 )
-            for record in records:
-                error = record.error()
-                if error is None:
-                    if (marker := decode(record.key(), record.value())) is not None:
-                        yield marker
-                elif error.code() != kafka.KafkaError._PARTITION_EOF:
-                    raise kafka.KafkaException(error)
-                elif record.offset() >= end:
-                    return
+            error = record.error()
+            if error is None:
+                if (marker := decode(record.key(), record.value())) is not None:
+                    yield marker
+            elif error.code() != kafka.KafkaError._PARTITION_EOF:
+                raise kafka.KafkaException(error)
+            elif record.offset() >= end:
+                return
 
 
 def described(admin: Any, topic: str, rights: bool = False) -> Any:

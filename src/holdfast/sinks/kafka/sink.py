@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.protocol.sent import CLAIM, Claim, SentMarker, judge_claim
+from holdfast.protocol.sent import CLAIM, Claim, SentMarker, judge_claim, newest_of
 from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka import checks
@@ -220,10 +220,7 @@ class KafkaSink:
     def _told(self, handle: Handle) -> Iterator[tuple[int, str]]:
         markers = Markers(self._cluster, handle["base"])
         for part in range(handle["parts"]):
-            found = markers.of(part, handle["job_id"])
-            newest = max(
-                (m.checkpoint for m in found if m.job_id == handle["job_id"]), default=CLAIM
-            )
+            newest = newest_of(markers.of(part, handle["job_id"]), handle["job_id"])
             is_sent = newest >= handle["checkpoint"]
             yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
 
