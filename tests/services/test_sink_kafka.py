@@ -106,7 +106,7 @@ class Task(WriteAheadSink):
 
 
 class TestContract(WriteAheadContract):
-    stride = 5
+    stride = 25
 
     @pytest.fixture(autouse=True)
     def store(self, kafka: KafkaBroker, topic: str) -> None:
@@ -152,12 +152,7 @@ def test_records_are_what_the_rows_say(home: Home) -> None:
 
 def test_a_key_goes_to_the_partition_where_javas_producers_put_it(home: Home) -> None:
     """Known values of murmur2 in Kafka's own client, for three partitions."""
-    keys = [
-        b"21",
-        b"foobar",
-        b"a-little-bit-long-string",
-        b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
-    ]
+    keys = [b"21", b"foobar", b"abc", b"a-little-bit-long-string"]
     rows = home.spark.createDataFrame([(key, b"x") for key in keys], "key binary, value binary")
     home.committed(home.sink(), 1, rows)
     found = {r.key: r.partition for r in committed(home.broker.servers, home.topic)}
@@ -318,7 +313,7 @@ def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Ho
 def test_a_broker_that_dies_before_and_after_a_commit_loses_and_repeats_nothing(
     home: Home,
 ) -> None:
-    sink = home.sink(options={"message.timeout.ms": 3000})
+    sink = home.sink(options={"socket.timeout.ms": 2000})
     rows = home.epoch(1, home.numbers(0, 100))
     handle = sink.pre_commit(rows)
     home.broker.kill()
@@ -408,7 +403,7 @@ def test_an_executors_python_that_dies_is_replaced(home: Home) -> None:
 
 def test_a_start_is_refused_with_the_reason(home: Home) -> None:
     schema = home.numbers(0, 1).schema
-    dead = kafka("127.0.0.1:1", "t", options={"socket.connection.setup.timeout.ms": 1000})
+    dead = kafka("127.0.0.1:1", "t", options={"socket.timeout.ms": 2000})
     with pytest.raises(KafkaUnavailable, match=r"127.0.0.1:1"):
         dead.check(home.spark, schema)
     with pytest.raises(UsageError, match=r"there is no topic nowhere(?s:.*)kafka-topics"):

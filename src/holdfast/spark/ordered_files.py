@@ -32,9 +32,8 @@ def rows_in_order(
     pieces = [Piece(file, 0, file.size) for file in files]
     (array,) = PartitionedFiles(gateway).make([pieces])
     sql, seq = gateway.jvm.org.apache.spark.sql, gateway.jvm.PythonUtils.toSeq
-    partitions = [
-        seq([sql.execution.datasources.FilePartition(number, array)]) for number in range(tasks)
-    ]
+    some, partition = gateway.jvm.scala.Some, sql.execution.datasources.FilePartition
+    partitions = [some(partition(number, array)) for number in range(tasks)]
     rows = sql.execution.datasources.v2.DataSourceRDD(
         spark.sparkContext._jsc.sc(),
         seq(partitions),

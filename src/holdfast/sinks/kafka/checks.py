@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
-from holdfast.sinks.kafka.client import ANSWER, Cluster, driver
+from holdfast.sinks.kafka.client import Cluster, driver
 from holdfast.sinks.kafka.markers import described, setting
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ class TopicLimits:
 def refuse_target(cluster: Cluster, topic: str | None) -> None:
     """A broker must answer; the topic must be there, and this user must be allowed to write it."""
     with cluster.admin() as admin:
-        admin.list_topics(timeout=ANSWER)
+        admin.list_topics(timeout=cluster.patience)
     if topic is not None:
         _refuse_topic(cluster, topic)
 
 
 def _refuse_topic(cluster: Cluster, topic: str) -> None:
     with cluster.admin() as admin:
-        found = described(admin, topic, rights=True)
+        found = described(admin, topic, cluster.patience, rights=True)
     if found is None:
         raise UsageError(
             f"there is no topic {topic}",
@@ -60,8 +60,8 @@ def limits_of(cluster: Cluster, topics: list[str]) -> dict[str, TopicLimits]:
     found = {}
     with cluster.admin() as admin:
         for topic in topics:
-            if (description := described(admin, topic)) is not None:
-                most = setting(admin, topic, "max.message.bytes")
+            if (description := described(admin, topic, cluster.patience)) is not None:
+                most = setting(admin, topic, "max.message.bytes", cluster.patience)
                 number = len(description.partitions)
                 found[topic] = TopicLimits(number, int(most) if most is not None else None)
     return found

@@ -16,9 +16,6 @@ _log = logging.getLogger("holdfast.kafka")
 # Executors have no handlers, and Python would print the client's words on their standard error.
 _log.addHandler(logging.NullHandler())
 
-ANSWER = 15.0
-"""Seconds in which a broker that is there answers a question."""
-
 
 class KafkaUnavailable(StorageError):
     """The cluster cannot do it now."""
@@ -48,6 +45,11 @@ class Cluster:
 
     def __str__(self) -> str:
         return self.servers
+
+    @property
+    def patience(self) -> float:
+        """Seconds in which a broker that is there answers a question."""
+        return client_options.patience(self.options)
 
     @contextmanager
     def admin(self) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.protocol.sent import SentMarker
-from holdfast.sinks.kafka.client import ANSWER, Cluster, KafkaUnavailable, driver
+from holdfast.sinks.kafka.client import Cluster, KafkaUnavailable, driver
 
 _VERSION = 1
 _GLANCE = 0.05
@@ -74,19 +74,21 @@ class Markers:
     def ensure(self, partitions: int) -> MarkerTopic:
         """Make the topic, or give it more partitions, if that is needed."""
         with self.cluster.admin() as admin:
-            found = described(admin, self.topic)
+            found = described(admin, self.topic, self.cluster.patience)
             if found is None:
                 self._create(admin, partitions)
             else:
                 self._refuse_other_policy(admin)
             if found is not None and len(found.partitions) < partitions:
                 more = driver().admin.NewPartitions(self.topic, partitions)
-                admin.create_partitions([more], request_timeout=ANSWER)[self.topic].result()
+                admin.create_partitions([more], request_timeout=self.cluster.patience)[
+                    self.topic
+                ].result()
         return self._wait_for(partitions)
 
     def _wait_for(self, partitions: int) -> MarkerTopic:
         """Brokers hear of a new topic one after the other."""
-        deadline = time.monotonic() + ANSWER
+        deadline = time.monotonic() + self.cluster.patience
         while time.monotonic() < deadline:
             found = self.find()
             if found is not None and found.partitions >= partitions:
@@ -103,7 +105,7 @@ class Markers:
         kafka = driver()
         topic = kafka.admin.NewTopic(self.topic, partitions, -1, config=_SETTINGS)
         try:
-            admin.create_topics([topic], request_timeout=ANSWER)[self.topic].result()
+            admin.create_topics([topic], request_timeout=self.cluster.patience)[self.topic].result()
         except kafka.KafkaException as error:
             if error.args[0].code() == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 return  # another process was quicker
@@ -114,9 +116,14 @@ class Markers:
                 topic=self.topic,
             ) from None
 
+    def _add(self, admin: Any, partitions: int) -> None:
+        more = driver().admin.NewPartitions(self.topic, partitions)
+        answers = admin.create_partitions([more], request_timeout=self.cluster.patience)
+        answers[self.topic].result()
+
     def _refuse_other_policy(self, admin: Any) -> None:
         """A topic that forgets old records would let epochs be sent twice."""
-        policy = setting(admin, self.topic, "cleanup.policy")
+        policy = setting(admin, self.topic, "cleanup.policy", self.cluster.patience)
         if policy is not None and policy != "compact":
             raise UsageError(
                 f"the topic with the sink's markers has cleanup.policy={policy}",
@@ -128,7 +135,7 @@ class Markers:
     def find(self) -> MarkerTopic | None:
         """What the topic is now; ``None`` if it is not there."""
         with self.cluster.admin() as admin:
-            found = described(admin, self.topic)
+            found = described(admin, self.topic, self.cluster.patience)
         if found is None:
             return None
         return MarkerTopic(str(found.topic_id), len(found.partitions))
@@ -158,7 +165,7 @@ class Markers:
 
     def _bounds(self, consumer: Any, part: int) -> tuple[int, int]:
         partition = driver().TopicPartition(self.topic, part)
-        low, end = consumer.get_watermark_offsets(partition, timeout=ANSWER)
+        low, end = consumer.get_watermark_offsets(partition, timeout=self.cluster.patience)
         return int(low), int(end)
 
     def _read(self, consumer: Any, part: int, start: int, end: int) -> Iterator[SentMarker]:
@@ -167,7 +174,7 @@ class Markers:
             return
         consumer.assign([kafka.TopicPartition(self.topic, part, start)])
         while True:
-            record = consumer.poll(ANSWER)
+            record = consumer.poll(self.cluster.patience)
             if record is None:
                 raise KafkaUnavailable(
                     "the sink's markers cannot be read to their end",
@@ -185,12 +192,12 @@ class Markers:
                 return
 
 
-def described(admin: Any, topic: str, rights: bool = False) -> Any:
+def described(admin: Any, topic: str, patience: float, rights: bool = False) -> Any:
     """The broker's description of a topic; ``None`` if there is none."""
     kafka = driver()
     wanted = kafka.TopicCollection([topic])
     answers = admin.describe_topics(
-        wanted, include_authorized_operations=rights, request_timeout=ANSWER
+        wanted, include_authorized_operations=rights, request_timeout=patience
     )
     try:
         return answers[topic].result()
@@ -200,12 +207,12 @@ def described(admin: Any, topic: str, rights: bool = False) -> Any:
         raise
 
 
-def setting(admin: Any, topic: str, name: str) -> str | None:
+def setting(admin: Any, topic: str, name: str, patience: float) -> str | None:
     """A setting of a topic; ``None`` if this user may not know it."""
     kafka = driver()
     resource = kafka.admin.ConfigResource(kafka.admin.RESOURCE_TOPIC, topic)
     try:
-        found = admin.describe_configs([resource], request_timeout=ANSWER)[resource].result()
+        found = admin.describe_configs([resource], request_timeout=patience)[resource].result()
     except kafka.KafkaException as error:
         if error.args[0].code() == kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return None

@@ -24,7 +24,11 @@ _PRODUCER_ONLY = (
     *("partitioner", "queue.buffering.", "request.timeout.", "retries", "retry.backoff."),
     *("sticky.", "transaction."),
 )
-_ALL = {"socket.keepalive.enable": True}
+_ALL = {
+    "socket.keepalive.enable": True,
+    # What goes wrong is told by errors; the client would also log each try to connect.
+    "log_level": 2,
+}
 PRODUCER = {
     # As Java's producers do it, and so Spark's: a key stays in its partition whoever writes it.
     "partitioner": "murmur2_random",
@@ -38,6 +42,8 @@ TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 MESSAGE_TIMEOUT = "message.timeout.ms"
 _LONGEST_TRANSACTION = 900_000
 """The most that a broker allows if nobody has told it otherwise."""
+_REQUEST_TIMEOUT = "socket.timeout.ms"
+_ANSWER = 15_000
 _PATIENCE = 120_000
 """As Java's producers have it: until then an outage of the broker is waited for."""
 
@@ -55,6 +61,8 @@ def refuse_options(options: Mapping[str, Any]) -> None:
             )
         if callable(options[name]):
             raise UsageError(f"the option {name} is a function", hint="Options are pickled values.")
+    transaction_timeout(options)
+    patience(options)
 
 
 def for_reading(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,10 +86,19 @@ def for_transactions(options: Mapping[str, Any], transactional_id: str) -> dict[
 
 def transaction_timeout(options: Mapping[str, Any]) -> int:
     """Milliseconds after which the broker aborts a transaction whose writer is silent."""
-    given = options.get(TRANSACTION_TIMEOUT, _LONGEST_TRANSACTION)
+    return _milliseconds(options, TRANSACTION_TIMEOUT, _LONGEST_TRANSACTION)
+
+
+def patience(options: Mapping[str, Any]) -> float:
+    """Seconds in which a broker that is there answers a question."""
+    return min(_ANSWER, _milliseconds(options, _REQUEST_TIMEOUT, _ANSWER)) / 1000
+
+
+def _milliseconds(options: Mapping[str, Any], name: str, default: int) -> int:
+    given = options.get(name, default)
     try:
         return int(given)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{TRANSACTION_TIMEOUT} is not a number: {given!r}", hint="Give milliseconds: 600000."
+            f"{name} is not a number: {given!r}", hint="Give milliseconds: 600000."
         ) from None

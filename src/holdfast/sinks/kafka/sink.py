@@ -25,7 +25,7 @@ from holdfast.sinks.kafka import checks
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.markers import Markers
 from holdfast.sinks.kafka.names import base_name, refuse_prefix
-from holdfast.sinks.kafka.options import refuse_options, transaction_timeout
+from holdfast.sinks.kafka.options import refuse_options
 from holdfast.sinks.kafka.plain import KafkaPlain
 from holdfast.sinks.kafka.rows import refuse_columns, selected
 from holdfast.sinks.kafka.sending import PartOfEpoch, mark, send_part
@@ -291,7 +291,6 @@ def kafka(
     _refuse_arguments(servers, delivery, lost_markers, parallelism)
     refuse_options(chosen)
     refuse_prefix(transactional_id_prefix)
-    transaction_timeout(chosen)
     cluster = Cluster(servers, chosen)
     if delivery == "at-least-once":
         return KafkaPlain(cluster, topic, parallelism)

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.sinks.kafka.client import ANSWER, Cluster, Heard
+from holdfast.sinks.kafka.client import Cluster, Heard
 from holdfast.sinks.kafka.names import transactional_id
 from holdfast.sinks.kafka.rows import Record
 
-START = 30.0
-"""Seconds for the broker to end what an earlier writer has left, and to let this one begin."""
 _END = 5.0
 _POLL = 0.1
 
@@ -61,6 +59,7 @@ class Writer:
 
     def __init__(self, cluster: Cluster, base: str, part: int) -> None:
         self.id = transactional_id(base, part)
+        self._patience = cluster.patience
         heard = Heard()
         self._sender = Sender(cluster, cluster.transactional(self.id, heard), heard)
         self.send = self._sender.send
@@ -69,8 +68,9 @@ class Writer:
 
     def fence(self) -> None:
         """Take the place of every earlier writer with this id, and end what it has left open."""
+        # The broker must first end what an earlier writer has left.
         with self._sender.telling():
-            self._sender.producer.init_transactions(START)
+            self._sender.producer.init_transactions(2 * self._patience)
 
     def begin(self) -> None:
         """From here on records belong to a transaction."""
@@ -80,7 +80,7 @@ class Writer:
     def commit(self) -> None:
         """Let the records appear."""
         with self._sender.telling():
-            self._sender.producer.commit_transaction(ANSWER)
+            self._sender.producer.commit_transaction(self._patience)
 
     def abort(self) -> None:
         """Readers would wait until the broker does it. If it fails, the next writer does it."""
