@@ -200,13 +200,19 @@ _GONE = (
 )
 
 
-def _gone_from_kafka(why: str, *texts: str, types: tuple[str, ...] = ()) -> Sign:
-    """No conditions: of Spark's a failed task tells only the text."""
-    return Sign(_MISSING, why, types, texts=texts, outside=True)
+def _gone_from_kafka(why: str, *texts: str) -> Sign:
+    """No conditions: of Spark's, a failed task tells only the text."""
+    return Sign(_MISSING, why, texts=texts, outside=True)
 
 
 _KAFKA = (
-    _gone_from_kafka("{said}", types=_holdfast("KafkaDataLost")),
+    Sign(
+        _MISSING,
+        "{said}",
+        types=_holdfast("KafkaDataLost"),
+        conditions=("KAFKA_DATA_LOST",),
+        outside=True,
+    ),
     _gone_from_kafka(
         "Kafka has lost records of {partition} before they were read, somewhere from offset "
         "{first} to {behind}: retention has removed them",
@@ -239,9 +245,11 @@ _KAFKA = (
         r"partitions in Kafka topic\(s\) have been lost",
         r"partitions in Kafka topic\(s\) report available offset which is less",
     ),
-    _gone_from_kafka(
+    Sign(
+        _MISSING,
         "Kafka has not got a topic or partition that is read",
         types=("UnknownTopicOrPartitionException", "UnknownTopicIdException"),
+        outside=True,
     ),
 )
 
