@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import holdfast as hf
 from holdfast.errors import UsageError
 from holdfast.protocol.lag import PartitionLag

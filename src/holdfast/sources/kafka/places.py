@@ -48,7 +48,7 @@ def place_of(given: object) -> Place:
     """What has no problems."""
     match given:
         case "earliest" | "latest":
-            return Place(edge=given)  # type: ignore[arg-type]
+            return Place(edge=given)
         case int():
             return Place(time=given)
         case datetime():
