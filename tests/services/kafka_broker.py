@@ -119,6 +119,9 @@ class KafkaBroker:
             "log.dirs": f"{self.directory}/data",
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
+            # One that was killed is let in again when its former self counts as dead.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "300",
             **dict.fromkeys(_ONE, "1"),
             **self.settings,
         }

@@ -30,7 +30,6 @@ from holdfast.sinks.kafka.plain import KafkaPlain
 from holdfast.sinks.kafka.rows import refuse_columns, selected
 from holdfast.sinks.kafka.sending import PartOfEpoch, mark, send_part
 from holdfast.sinks.kafka.writers import Writer
-from holdfast.spark.ordered_files import rows_in_order
 from holdfast.spark.steering import DataFile
 from holdfast.steps import step
 
@@ -153,6 +152,8 @@ class KafkaSink:
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""
+        from holdfast.spark.ordered_files import rows_in_order
+
         if not epoch.files or self._is_skipped(handle):
             return
         parts = handle["parts"]
