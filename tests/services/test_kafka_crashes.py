@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoints.metadata import CheckpointMetadata
-from tests.faults.jobs.process import JobProcess
+from tests.faults.jobs.process import ROOT, JobProcess
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_parts import Mortals, Part, mortals, send
 from tests.services.kafka_reading import everything, values
@@ -106,6 +109,7 @@ JOB_POINTS = {
     "part/out:after": "recover/out:after",
 }
 """Where a life ends, and where the restart after it."""
+BY_HAND_AFTER = "store:after"
 BROKER_DIES_AFTER = {"invoke/out:after"}
 
 
@@ -117,6 +121,8 @@ def test_a_job_that_dies_at_every_step_leaves_every_row_once(
     process = kafka_job(job, tmp_path)
     for point, again in JOB_POINTS.items():
         die(process, kafka, point)
+        if point == BY_HAND_AFTER:
+            settle_by_hand(process, kafka)
         if point in BROKER_DIES_AFTER:
             kafka.kill()
             kafka.start()
@@ -144,6 +150,44 @@ def die(process: JobProcess, kafka: KafkaBroker, point: str) -> None:
     most = rows_at(completed[-1]) if completed else 0
     job: Any = process.spec
     assert len(check_once(kafka, job)) in (least, most), f"{point}: a part of an epoch"
+
+
+SCRIPT = """\
+import json, sys
+from pathlib import Path
+from tests.services.kafka_job import build
+
+out = Path(sys.argv[1])
+job = build(json.loads((out / "spec.json").read_text()), out)
+"""
+
+
+def settle_by_hand(process: JobProcess, kafka: KafkaBroker) -> None:
+    """What the dead job has promised is shown, sent by a command, and shown as sent."""
+    script = process.out / "script.py"
+    script.write_text(SCRIPT)
+
+    def holdfast(verb: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "holdfast.cli", "transactions", verb, str(script)]
+        done = subprocess.run(
+            [*command, "--json", "--", str(process.out)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HOLDFAST_HOME": f"{process.out}/home"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    (waits,) = holdfast("list")["transactions"]
+    assert waits["owner"] == "completed checkpoint"
+    assert "; not sent, the newest is checkpoint" in waits["parts"][0]
+    (settled,) = holdfast("commit")["transactions"]
+    assert settled["outcome"] == "committed"
+    job: Any = process.spec
+    assert len(check_once(kafka, job)) == rows_at(process.checkpoints()[-1])
+    assert holdfast("list")["transactions"][0]["parts"][0].endswith("; sent")
 
 
 def rows_at(checkpoint: CheckpointMetadata) -> int:
