@@ -49,12 +49,19 @@ class KafkaBroker:
     port: int
     control_port: int
     settings: Mapping[str, str]
+    protocol: str = "PLAINTEXT"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """With which clients reach it."""
     _life: ExitStack = field(default_factory=ExitStack)
 
     @property
     def servers(self) -> str:
         """For clients."""
         return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def _listener(self) -> str:
+        return f"{self.protocol}://{self.servers}"
 
     def new_topic(self, partitions: int = 1, **settings: str) -> str:
         """An empty one."""
@@ -71,7 +78,7 @@ class KafkaBroker:
         """A client past the sink."""
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.servers})
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2, **self.options})
 
     def start(self) -> None:
         """Wait until it answers."""
@@ -112,13 +119,17 @@ class KafkaBroker:
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{LOOPBACK}:{self.control_port}",
-            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://{LOOPBACK}:{self.control_port}",
-            "advertised.listeners": f"PLAINTEXT://{self.servers}",
+            "listeners": f"{self._listener},CONTROLLER://{LOOPBACK}:{self.control_port}",
+            "advertised.listeners": self._listener,
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{_as_itself(self.protocol)}",
+            "security.inter.broker.protocol": self.protocol,
             "log.dirs": f"{self.directory}/data",
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
+            # One that was killed is let in again when its former self counts as dead.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "300",
             **dict.fromkeys(_ONE, "1"),
             **self.settings,
         }
@@ -133,20 +144,68 @@ class KafkaBroker:
         )
 
 
+def _as_itself(protocol: str) -> str:
+    return f"{protocol}:{protocol}"
+
+
 @contextmanager
 def kafka_broker(**settings: str) -> Iterator[KafkaBroker]:
-    """A broker of its own, with further settings (``_`` for ``.``)."""
-    _jars()
+    """A broker of its own that lets everybody in, with further settings (``_`` for ``.``)."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    with tempfile.TemporaryDirectory(prefix="holdfast-kafka-", dir=in_memory()) as directory:
+    with _directory() as home:
         port, control_port = free_ports(2)
-        broker = KafkaBroker(Path(directory), port, control_port, named)
-        broker.configure()
-        broker.start()
-        try:
+        with _running(KafkaBroker(home, port, control_port, named)) as broker:
             yield broker
-        finally:
-            broker.kill()
+
+
+@contextmanager
+def guarded_broker(*users: str) -> Iterator[KafkaBroker]:
+    """A broker that knows its users, whose password is their name, and lets only ``admin`` act."""
+    known = " ".join(f'user_{name}="{name}"' for name in ("admin", *users))
+    login = f'required username="admin" password="admin" {known};'
+    settings = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_PLAIN} {login}",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",  # the controller has no name
+    }
+    with _directory() as home:
+        port, control_port = free_ports(2)
+        options = login_of("admin")
+        broker = KafkaBroker(home, port, control_port, settings, "SASL_PLAINTEXT", options)
+        with _running(broker):
+            yield broker
+
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def login_of(user: str, password: str | None = None) -> dict[str, str]:
+    """Options of a client."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": password or user,
+    }
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    _jars()
+    with tempfile.TemporaryDirectory(prefix="holdfast-kafka-", dir=in_memory()) as directory:
+        yield Path(directory)
+
+
+@contextmanager
+def _running(broker: KafkaBroker) -> Iterator[KafkaBroker]:
+    broker.configure()
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.kill()
 
 
 def _java() -> list[str]:

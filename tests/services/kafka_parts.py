@@ -1,18 +1,23 @@
-"""One part of an epoch sent by a process without Spark, to be killed at a step.
+"""Parts of epochs sent by processes without Spark, which are killed at a step.
 
-``python -m tests.services.kafka_parts SERVERS TOPIC JOB CHECKPOINT FIRST COUNT`` claims the names
-as a job does that starts, then sends the rows of one epoch as its task does.
+Each is a fork of one process that has loaded everything and talked to nobody: a death costs
+milliseconds, not the start of Python.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from holdfast import steps
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.sending import PartOfEpoch, send_part
 from holdfast.sinks.kafka.sink import KafkaSink
@@ -20,6 +25,8 @@ from holdfast.steps import step
 
 ROOT = Path(__file__).parents[2]
 SINK = "out"
+Part = tuple[str, str, str, int, int, int]
+"""Servers, topic, job, checkpoint, the first number and how many."""
 
 
 def batches(first: int, count: int) -> list[pa.RecordBatch]:
@@ -35,7 +42,7 @@ def batches(first: int, count: int) -> list[pa.RecordBatch]:
 
 
 def send(servers: str, topic: str, job: str, checkpoint: int, first: int, count: int) -> None:
-    """A start, and the commit of one epoch."""
+    """The start of a job, and the commit of one epoch."""
     cluster = Cluster(servers, {"transaction.timeout.ms": 60_000})
     sink = KafkaSink(cluster, topic)
     with step("claim", SINK):
@@ -45,19 +52,47 @@ def send(servers: str, topic: str, job: str, checkpoint: int, first: int, count:
         send_part(cluster, part, batches(first, count), topic)
 
 
-def send_and_die(crash_at: str, *arguments: object) -> None:
-    """Do it in a process that must die at the step."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.services.kafka_parts", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/src", "HOLDFAST_CRASH_AT": crash_at},
-        capture_output=True,
+@dataclass(frozen=True, slots=True)
+class Mortals:
+    """Processes that die."""
+
+    parent: subprocess.Popen[str]
+
+    def send_and_die(self, crash_at: str, part: Part) -> None:
+        """Send in a process of its own, which must die at the step."""
+        assert self.parent.stdin is not None
+        assert self.parent.stdout is not None
+        print(json.dumps([crash_at, *part]), file=self.parent.stdin, flush=True)
+        ended = self.parent.stdout.readline().strip()
+        assert ended == "-9", f"{crash_at} was not reached: {ended}"
+
+
+@contextmanager
+def mortals() -> Iterator[Mortals]:
+    """As long as this lasts processes can be made to die."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.services.kafka_parts"],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/src"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == -9, f"{crash_at} was not reached:\n{done.stderr}"
+    ) as parent:
+        yield Mortals(parent)
+        assert parent.stdin is not None
+        parent.stdin.close()
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        crash_at, *part = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            steps._wanted, _, steps._count = crash_at.partition("#")
+            send(*part)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    send(given[0], given[1], given[2], *map(int, given[3:]))
+    _serve()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _PATIENCE = 20.0
+NONE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +23,22 @@ class Seen:
     timestamp: int
 
 
-def committed(servers: str, topic: str) -> list[Seen]:
+def committed(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[Seen]:
     """Whatever a reader of committed records can see now, by partition and offset."""
-    return _read(servers, topic, "read_committed")
+    return _read(servers, topic, "read_committed", options)
 
 
 def everything(servers: str, topic: str) -> list[Seen]:
     """Also what was aborted, or is in an open transaction."""
-    return _read(servers, topic, "read_uncommitted")
+    return _read(servers, topic, "read_uncommitted", NONE)
 
 
-def values(servers: str, topic: str) -> list[str]:
+def values(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[str]:
     """Committed values as text."""
-    return [(record.value or b"").decode() for record in committed(servers, topic)]
+    return [(record.value or b"").decode() for record in committed(servers, topic, options)]
 
 
-def _read(servers: str, topic: str, isolation: str) -> list[Seen]:
+def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -48,6 +50,7 @@ def _read(servers: str, topic: str, isolation: str) -> list[Seen]:
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest",
+            **options,
         }
     )
     try:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,15 +19,25 @@ from typing import Any
 import pytest
 
 from holdfast.checkpoints.metadata import CheckpointMetadata
-from tests.faults.jobs.process import JobProcess
+from tests.faults.jobs.process import ROOT, JobProcess
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.kafka_parts import send, send_and_die
+from tests.services.kafka_parts import Mortals, Part, mortals, send
 from tests.services.kafka_reading import everything, values
 
 # One part of an epoch, without Spark
 
-STEPS = ["claim", "write", "fence", "begin", "invoke", "prepare", "part"]
-POINTS = [f"{name}:{when}" for name in STEPS for when in ("before", "after")] + ["invoke:after#2"]
+POINTS = [
+    "claim:before",
+    "claim:after",
+    "fence:after",
+    "begin:before",
+    "begin:after",
+    "invoke:after",
+    "invoke:after#2",
+    "prepare:after",
+    "part:after",
+]
+"""In their order. Between two that follow each other at once there is only one of them."""
 COUNT = 6
 
 
@@ -32,30 +45,30 @@ def test_a_writer_that_dies_at_any_step_and_again_in_the_recovery_sends_every_ro
     kafka: KafkaBroker,
 ) -> None:
     topic, job = kafka.new_topic(), "a1" * 16
-    again = itertools.cycle(POINTS)
+    again = itertools.cycle(POINTS[4:] + POINTS[:4])
     expected: list[str] = []
-    for checkpoint, point in enumerate(POINTS, 1):
-        first = 100 * checkpoint
-        rows = [str(number) for number in range(first, first + COUNT)]
-        epoch = (kafka.servers, topic, job, checkpoint, first, COUNT)
-        send_and_die(point, *epoch)
-        whole_epochs(kafka, topic, expected, rows, point)
-        if point != "write:after":  # the recovery must have something to do, and die of it
-            die_again(kafka, topic, epoch, next(again))
+    with mortals() as dying:
+        for checkpoint, point in enumerate(POINTS, 1):
+            first = 100 * checkpoint
+            rows = [str(number) for number in range(first, first + COUNT)]
+            part = (kafka.servers, topic, job, checkpoint, first, COUNT)
+            dying.send_and_die(point, part)
+            whole_epochs(kafka, topic, expected, rows, point)
+            die_again(dying, kafka, part, next(again))
             whole_epochs(kafka, topic, expected, rows, f"{point}, then in the recovery")
-        send(*epoch)
-        expected += rows
-        assert values(kafka.servers, topic) == expected, point
+            send(*part)
+            expected += rows
+            assert values(kafka.servers, topic) == expected, point
     assert_nothing_open(kafka)
     seen = Counter(record.value for record in everything(kafka.servers, topic))
     assert any(times > 1 for times in seen.values()), "no transaction was ever aborted"
 
 
-def die_again(kafka: KafkaBroker, topic: str, epoch: tuple[Any, ...], point: str) -> None:
+def die_again(dying: Mortals, kafka: KafkaBroker, part: Part, point: str) -> None:
     """Steps behind the look at the markers are not reached if the epoch is found there."""
-    is_sent = str(epoch[4]) in values(kafka.servers, topic)
+    is_sent = str(part[4]) in values(kafka.servers, part[1])
     behind = ("begin", "invoke", "prepare", "part")
-    send_and_die("fence:after" if is_sent and point.startswith(behind) else point, *epoch)
+    dying.send_and_die("fence:after" if is_sent and point.startswith(behind) else point, part)
 
 
 def whole_epochs(
@@ -91,17 +104,13 @@ class KafkaJob:
 
 JOB_POINTS = {
     "precommit/out:after": None,
-    "store:after": None,
-    "commit/out:before": "claim/out:before",
-    "fence/out:after": "claim/out:after",
-    "invoke/out:after": "fence/out:after",
-    "prepare/out:after": "prepare/out:after",
-    "part/out:before": "part/out:after",
+    "store:after": "claim/out:after",
+    "invoke/out:after": "prepare/out:after",
     "part/out:after": "recover/out:after",
-    "commit/out:after": None,
 }
 """Where a life ends, and where the restart after it."""
-BROKER_DIES_AFTER = {"prepare/out:after", "part/out:after"}
+BY_HAND_AFTER = "store:after"
+BROKER_DIES_AFTER = {"invoke/out:after"}
 
 
 @pytest.mark.timeout(900)
@@ -112,6 +121,8 @@ def test_a_job_that_dies_at_every_step_leaves_every_row_once(
     process = kafka_job(job, tmp_path)
     for point, again in JOB_POINTS.items():
         die(process, kafka, point)
+        if point == BY_HAND_AFTER:
+            settle_by_hand(process, kafka)
         if point in BROKER_DIES_AFTER:
             kafka.kill()
             kafka.start()
@@ -139,6 +150,44 @@ def die(process: JobProcess, kafka: KafkaBroker, point: str) -> None:
     most = rows_at(completed[-1]) if completed else 0
     job: Any = process.spec
     assert len(check_once(kafka, job)) in (least, most), f"{point}: a part of an epoch"
+
+
+SCRIPT = """\
+import json, sys
+from pathlib import Path
+from tests.services.kafka_job import build
+
+out = Path(sys.argv[1])
+job = build(json.loads((out / "spec.json").read_text()), out)
+"""
+
+
+def settle_by_hand(process: JobProcess, kafka: KafkaBroker) -> None:
+    """What the dead job has promised is shown, sent by a command, and shown as sent."""
+    script = process.out / "script.py"
+    script.write_text(SCRIPT)
+
+    def holdfast(verb: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "holdfast.cli", "transactions", verb, str(script)]
+        done = subprocess.run(
+            [*command, "--json", "--", str(process.out)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HOLDFAST_HOME": f"{process.out}/home"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    (waits,) = holdfast("list")["transactions"]
+    assert waits["owner"] == "completed checkpoint"
+    assert "; not sent, the newest is checkpoint" in waits["parts"][0]
+    (settled,) = holdfast("commit")["transactions"]
+    assert settled["outcome"] == "committed"
+    job: Any = process.spec
+    assert len(check_once(kafka, job)) == rows_at(process.checkpoints()[-1])
+    assert holdfast("list")["transactions"][0]["parts"][0].endswith("; sent")
 
 
 def rows_at(checkpoint: CheckpointMetadata) -> int:

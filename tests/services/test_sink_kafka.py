@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, UsageError
@@ -289,7 +288,7 @@ def test_a_dead_runner_that_comes_back_and_commits_the_same_epoch_sends_nothing(
 
 
 def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Home) -> None:
-    theirs = home.sink()
+    theirs = home.sink(parallelism=2)
     arguments: dict[str, Any] = {"transactional_id_prefix": home.prefix}
     ours = kafka(home.broker.servers, home.topic, **arguments)
     assert isinstance(ours, KafkaSink)
@@ -298,13 +297,15 @@ def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Ho
     home.committed(theirs, 1, home.numbers(0, 5))  # they have not noticed
     rows = home.epoch(2, home.numbers(5, 5))
     handle = theirs.pre_commit(rows)
-    heir = kafka(home.broker.servers, home.topic, take_over=JOB, **arguments)
+    heir = kafka(home.broker.servers, home.topic, take_over=JOB, parallelism=2, **arguments)
     assert isinstance(heir, KafkaSink)
     heir.claim(OTHER, SINK)
     with pytest.raises(Exception, match="another job has taken over"):
         theirs.commit(rows, handle)
     heir.recover_and_commit(replace(rows, job_id=OTHER), handle)
-    assert home.values() == list(range(10))
+    own = replace(home.epoch(1, home.numbers(10, 5)), job_id=OTHER)
+    heir.commit(own, heir.pre_commit(own))
+    assert home.values() == list(range(15))
 
 
 # A broker that dies
@@ -315,8 +316,9 @@ def test_a_broker_that_dies_before_and_after_a_commit_loses_and_repeats_nothing(
 ) -> None:
     sink = home.sink(options={"socket.timeout.ms": 2000})
     rows = home.epoch(1, home.numbers(0, 100))
-    handle = sink.pre_commit(rows)
+    sink.check(home.spark, rows.schema)
     home.broker.kill()
+    handle = sink.pre_commit(rows)  # needs no broker
     with pytest.raises(HoldfastError):
         sink.commit(rows, handle)
     assert "does not answer" in sink.describe(handle)[0]
@@ -421,17 +423,45 @@ def test_a_transaction_that_may_last_longer_than_the_broker_allows_is_refused(ho
         home.sink(options={"transaction.timeout.ms": 1_000_000})
 
 
-def test_rows_that_could_never_be_sent_fail_the_checkpoint_not_the_commit(home: Home) -> None:
-    sink = home.sink()
-    too_large = home.spark.range(1).select(sf.repeat(sf.lit("x"), 2_000_000).alias("value"))
-    with pytest.raises(UsageError, match=r"max.message.bytes"):
-        sink.pre_commit(home.epoch(1, too_large))
-    elsewhere = home.spark.range(1).selectExpr("'x' AS value", "3 AS partition")
-    with pytest.raises(UsageError, match="partitions 0 to 2, rows name 3"):
-        sink.pre_commit(home.epoch(2, elsewhere))
-    nowhere = home.spark.range(1).selectExpr("'x' AS value", "CAST(NULL AS STRING) AS topic")
-    with pytest.raises(UsageError, match="no value in column 'topic'"):
-        home.sink(topic=None).pre_commit(home.epoch(3, nowhere))
+NEVER_SENT = {
+    "max.message.bytes": "repeat('x', 2000000) AS value",
+    "partitions 0 to 2, rows name 3": "'x' AS value, 3 AS partition",
+    "before 1970": "'x' AS value, TIMESTAMP '1969-12-31 00:00:00' AS timestamp",
+    "headers without a key": "'x' AS value, array(named_struct('key', CAST(NULL AS STRING), "
+    "'value', CAST('x' AS BINARY))) AS headers",
+}
+
+
+@pytest.mark.parametrize("reason", NEVER_SENT)
+def test_rows_that_could_never_be_sent_fail_the_checkpoint_not_the_commit(
+    home: Home, reason: str
+) -> None:
+    rows = home.spark.sql(f"SELECT {NEVER_SENT[reason]}")
+    with pytest.raises(UsageError, match=reason):
+        home.sink().pre_commit(home.epoch(1, rows))
+
+
+def test_rows_must_name_a_topic_that_is_there_and_have_the_keys_that_it_needs(home: Home) -> None:
+    sink = home.sink(topic=None)
+    compacted = home.broker.new_topic(cleanup_policy="compact")
+    topics = f"CAST(NULL AS STRING), 'nowhere', '{compacted}'"
+    rows = home.spark.sql(f"SELECT 'x' AS value, explode(array({topics})) AS topic")
+    with pytest.raises(UsageError) as caught:
+        sink.pre_commit(home.epoch(1, rows))
+    for reason in ("no value in column 'topic'", "no topic 'nowhere'", "rows have no key"):
+        assert reason in caught.value.message
+
+
+def test_large_rows_and_topics_with_small_limits_are_no_trouble(home: Home) -> None:
+    large = home.broker.new_topic(max_message_bytes="5000000")
+    small = home.broker.new_topic(max_message_bytes="2000")
+    rows = home.spark.sql(
+        f"SELECT repeat('x', 3000000) AS value, '{large}' AS topic UNION ALL "
+        f"SELECT repeat('y', 1000) AS value, '{small}' AS topic FROM range(100)"
+    )
+    home.committed(home.sink(topic=None), 1, rows)
+    assert [len(text) for text in values(home.broker.servers, large)] == [3_000_000]
+    assert [len(text) for text in values(home.broker.servers, small)] == [1000] * 100
 
 
 def test_lost_markers_are_noticed_and_somebody_decides(home: Home) -> None:

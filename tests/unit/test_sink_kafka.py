@@ -14,8 +14,8 @@ from holdfast.errors import EnvironmentProblem, UsageError
 from holdfast.protocol.sent import SentMarker
 from holdfast.sinks import ClaimingSink, EpochSink, PlainSink
 from holdfast.sinks.kafka import client, options
-from holdfast.sinks.kafka.checks import Extremes, TopicLimits, refuse_records
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced, KafkaRefused, KafkaUnavailable, told
+from holdfast.sinks.kafka.fitting import Extremes, TopicLimits, refuse_records
 from holdfast.sinks.kafka.markers import decode, encode
 from holdfast.sinks.kafka.names import base_name, refuse_prefix, transactional_id
 from holdfast.sinks.kafka.rows import records, refuse_columns, used
@@ -181,7 +181,11 @@ def test_rows_may_name_their_topic() -> None:
 
 
 def problems(*found: Extremes) -> str:
-    limits = {"t": TopicLimits(4, 1000), "secret": TopicLimits(1, None)}
+    limits = {
+        "t": TopicLimits(4, 1000),
+        "secret": TopicLimits(1, None),
+        "compacted": TopicLimits(1, 1000, needs_key=True),
+    }
     try:
         refuse_records(list(found), limits, "out")
     except UsageError as error:
@@ -191,7 +195,8 @@ def problems(*found: Extremes) -> str:
 
 def test_rows_that_fit_are_not_refused() -> None:
     assert problems(Extremes("t", 900, None, None), Extremes("secret", 1 << 30, 0, 0)) == ""
-    assert problems(Extremes("t", 900, 0, 3)) == ""
+    assert problems(Extremes("t", 900, 0, 3, earliest=0, lacks_key=True)) == ""
+    assert problems(Extremes("compacted", 1)) == ""
 
 
 @pytest.mark.parametrize(
@@ -202,6 +207,9 @@ def test_rows_that_fit_are_not_refused() -> None:
         (Extremes("t", 1, 0, 4), "rows name 4"),
         (Extremes("t", 1, -2, 1), "rows name -2"),
         (Extremes("t", 950, None, None), "950 bytes"),
+        (Extremes("t", 1, earliest=-1), "before 1970"),
+        (Extremes("t", 1, lacks_header_key=True), "headers without a key"),
+        (Extremes("compacted", 1, lacks_key=True), "compacted, and rows have no key"),
     ],
 )
 def test_rows_that_could_never_be_sent_are_refused(found: Extremes, message: str) -> None:

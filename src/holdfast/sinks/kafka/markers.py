@@ -21,6 +21,7 @@ from typing import Any
 from holdfast.errors import UsageError
 from holdfast.protocol.sent import SentMarker
 from holdfast.sinks.kafka.client import Cluster, KafkaUnavailable, driver
+from holdfast.sinks.kafka.topics import described, settings_of
 
 _VERSION = 1
 _GLANCE = 0.05
@@ -123,7 +124,8 @@ class Markers:
 
     def _refuse_other_policy(self, admin: Any) -> None:
         """A topic that forgets old records would let epochs be sent twice."""
-        policy = setting(admin, self.topic, "cleanup.policy", self.cluster.patience)
+        settings = settings_of(admin, self.topic, self.cluster.patience)
+        policy = settings.get("cleanup.policy")
         if policy is not None and policy != "compact":
             raise UsageError(
                 f"the topic with the sink's markers has cleanup.policy={policy}",
@@ -190,31 +192,3 @@ class Markers:
                 raise kafka.KafkaException(error)
             elif record.offset() >= end:
                 return
-
-
-def described(admin: Any, topic: str, patience: float, rights: bool = False) -> Any:
-    """The broker's description of a topic; ``None`` if there is none."""
-    kafka = driver()
-    wanted = kafka.TopicCollection([topic])
-    answers = admin.describe_topics(
-        wanted, include_authorized_operations=rights, request_timeout=patience
-    )
-    try:
-        return answers[topic].result()
-    except kafka.KafkaException as error:
-        if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return None
-        raise
-
-
-def setting(admin: Any, topic: str, name: str, patience: float) -> str | None:
-    """A setting of a topic; ``None`` if this user may not know it."""
-    kafka = driver()
-    resource = kafka.admin.ConfigResource(kafka.admin.RESOURCE_TOPIC, topic)
-    try:
-        found = admin.describe_configs([resource], request_timeout=patience)[resource].result()
-    except kafka.KafkaException as error:
-        if error.args[0].code() == kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return None
-        raise
-    return str(found[name].value) if name in found else None

@@ -36,6 +36,8 @@ PRODUCER = {
     "queue.buffering.max.kbytes": 65_536,
     "queue.buffering.max.messages": 1_000_000,
     "linger.ms": 20,
+    # The topics' own limits count. Rows are compared with them before they are promised.
+    "message.max.bytes": 1_000_000_000,
     "delivery.report.only.error": True,
 }
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"

@@ -13,30 +13,26 @@ Rows of one key are always in one transaction, in the order of their batches and
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.protocol.sent import CLAIM, Claim, SentMarker, judge_claim, newest_of
-from holdfast.sinks.arrow_tasks import map_batches
 from holdfast.sinks.interface import Epoch, Handle
-from holdfast.sinks.kafka import checks
+from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.markers import Markers
 from holdfast.sinks.kafka.names import base_name, refuse_prefix
 from holdfast.sinks.kafka.options import refuse_options
 from holdfast.sinks.kafka.plain import KafkaPlain
 from holdfast.sinks.kafka.rows import refuse_columns, selected
-from holdfast.sinks.kafka.sending import PartOfEpoch, mark, send_part
+from holdfast.sinks.kafka.sending import PartOfEpoch, mark
+from holdfast.sinks.kafka.tasks import send_epoch
 from holdfast.sinks.kafka.writers import Writer
-from holdfast.spark.ordered_files import rows_in_order
-from holdfast.spark.steering import DataFile
-from holdfast.steps import step
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 Delivery = Literal["exactly-once", "at-least-once"]
@@ -81,6 +77,7 @@ class KafkaSink:
         self._take_over = take_over
         self._lost_markers = lost_markers
         self._names: _Names | None = None
+        self._limits: dict[str, fitting.TopicLimits] = {}
 
     def __repr__(self) -> str:
         return f"KafkaSink({self._where})"
@@ -96,6 +93,8 @@ class KafkaSink:
         """The columns fit, the cluster answers, the topic is there and may be written."""
         refuse_columns(schema, self._topic)
         checks.refuse_target(self._cluster, self._topic)
+        if self._topic is not None:
+            self._limits |= checks.limits_of(self._cluster, [self._topic])
 
     def claim(self, job_id: str, sink: str) -> None:
         """Shut out earlier writers of this sink, and end what they have left open."""
@@ -107,17 +106,16 @@ class KafkaSink:
             writer = Writer(self._cluster, base, part)
             try:
                 writer.fence()
-                if part == 0:
-                    self._leave_claim(writer, markers, job_id)
+                self._leave_claim(writer, markers, part, job_id)
             finally:
                 writer.close()
         self._names = _Names(base, topic.id)
 
-    def _leave_claim(self, writer: Writer, markers: Markers, job_id: str) -> None:
-        last = markers.last(0)
+    def _leave_claim(self, writer: Writer, markers: Markers, part: int, job_id: str) -> None:
+        last = markers.last(part)
         self._refuse_taken(last, job_id, markers.topic)
         if judge_claim(last, job_id, self._take_over) is not Claim.OURS:
-            mark(writer, markers.topic, 0, SentMarker(job_id, CLAIM))
+            mark(writer, markers.topic, part, SentMarker(job_id, CLAIM))
 
     def _refuse_taken(self, last: SentMarker | None, job_id: str, base: str) -> None:
         if last is None or judge_claim(last, job_id, self._take_over) is not Claim.TAKEN:
@@ -147,34 +145,24 @@ class KafkaSink:
         }
 
     def _refuse_rows(self, epoch: Epoch) -> None:
-        found = checks.extremes(selected(epoch.rows(), self._topic), self._topic)
-        topics = [each.topic for each in found if each.topic is not None]
-        checks.refuse_records(found, checks.limits_of(self._cluster, topics), epoch.sink)
+        """The broker is asked only if the rows do not fit what is known of its topics.
+
+        So a broker that is away fails no checkpoint.
+        """
+        found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
+        if fitting.problems(found, self._limits):
+            topics = [each.topic for each in found if each.topic is not None]
+            self._limits |= checks.limits_of(self._cluster, topics)
+            fitting.refuse_records(found, self._limits, epoch.sink)
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""
         if not epoch.files or self._is_skipped(handle):
             return
-        parts = handle["parts"]
-        files = [
-            DataFile(file, size)
-            for segment in epoch.segments
-            for file, size in zip(segment.files, segment.sizes, strict=True)
-        ]
-        rows = selected(rows_in_order(epoch.spark, epoch.schema, files, parts), self._topic)
-        sending = _Sending(
-            self._cluster,
-            self._topic,
-            PartOfEpoch(
-                handle["base"],
-                0,
-                handle["job_id"],
-                epoch.job_id,
-                epoch.sink,
-                handle["checkpoint"],
-            ),
+        part = PartOfEpoch(
+            handle["base"], 0, handle["job_id"], epoch.job_id, epoch.sink, handle["checkpoint"]
         )
-        map_batches(_shared_out(rows, parts), sending, "done boolean").collect()
+        send_epoch(self._cluster, self._topic, epoch, part, handle["parts"])
 
     def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """The markers tell whether there is anything to do."""
@@ -200,6 +188,7 @@ class KafkaSink:
             handle["checkpoint"],
             self._lost_markers,
         )
+        Markers(self._cluster, handle["base"]).ensure(handle["parts"])
         return self._lost_markers == "skip"
 
     def abort(self, handle: Handle) -> None:
@@ -223,39 +212,6 @@ class KafkaSink:
             newest = newest_of(markers.of(part, handle["job_id"]), handle["job_id"])
             is_sent = newest >= handle["checkpoint"]
             yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
-
-
-def _shared_out(rows: DataFrame, parts: int) -> DataFrame:
-    """Every task has all rows; each keeps its own. The same rows whenever it is done again.
-
-    Rows of one key are in one part, those without a key are shared out by their value.
-    """
-    from pyspark.sql import functions as sf
-
-    if parts == 1:
-        return rows
-    by = [sf.col(name).cast("binary") for name in ("key", "value") if name in rows.columns]
-    part = sf.pmod(sf.xxhash64(sf.coalesce(*by)), sf.lit(parts))
-    return rows.where(part == sf.spark_partition_id())
-
-
-@dataclass(frozen=True, slots=True)
-class _Sending:
-    """What a task does."""
-
-    cluster: Cluster
-    topic: str | None
-    part: PartOfEpoch
-    """Its number is that of the task."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        part = replace(self.part, number=task.partitionId() if task is not None else 0)
-        with step("write", part.sink):
-            send_part(self.cluster, part, batches, self.topic)
-        yield from ()
 
 
 def kafka(
