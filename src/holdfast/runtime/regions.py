@@ -19,6 +19,7 @@ from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
 from holdfast.sinks import PlainSink
+from holdfast.spark.connectors import telling_what_lacks
 from holdfast.spark.failures import causes_of_query
 from holdfast.spark.streams import parquet_stream
 
@@ -78,6 +79,7 @@ class RunningRegion:
         self._settings = settings
         self._bounded: dict[str, Any] = {}
         self._stoppable: list[Any] = []
+        self._checkable: list[Any] = []
         self._read_to_end: set[str] = set()
         self._ends_itself = False
         self._finishing = threading.Lock()
@@ -97,7 +99,7 @@ class RunningRegion:
         producers: Mapping[str, RunningRegion],
     ) -> None:
         """Make the region's DataFrame; its producers have theirs already. Also once again."""
-        self._bounded, self._stoppable = {}, []
+        self._bounded, self._stoppable, self._checkable = {}, [], []
         self._finishing = threading.Lock()
         channels = [uid for uid in self.region.reads if uid in producers]
         opened = [uid for uid in self.region.reads if uid in sources]
@@ -141,7 +143,8 @@ class RunningRegion:
         if hasattr(opener, "for_query"):
             opener = opener.for_query(source.uid, self.location)
         alone = len(self.region.reads) == 1
-        frame = opener(spark) if alone else _open_beside_others(opener, spark)
+        with telling_what_lacks(spark):
+            frame = opener(spark) if alone else _open_beside_others(opener, spark)
         if not getattr(frame, "isStreaming", False):
             raise UsageError(
                 "a source must return a streaming DataFrame",
@@ -152,7 +155,14 @@ class RunningRegion:
             self._bounded[source.uid] = opener
         if hasattr(opener, "stop"):
             self._stoppable.append(opener)
+        if hasattr(opener, "check"):
+            self._checkable.append(opener)
         return frame
+
+    def check_sources(self) -> None:
+        """Raises if one of its sources is not what it was."""
+        for source in self._checkable:
+            source.check()
 
     def _checked(self, frame: Any) -> DataFrame:
         if not getattr(frame, "isStreaming", False):

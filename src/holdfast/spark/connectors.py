@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,19 @@ def _is_loadable(spark: Any, name: str) -> bool:
     except Py4JJavaError:
         return False
     return True
+
+
+@contextmanager
+def telling_what_lacks(spark: Any) -> Iterator[None]:
+    """Where Spark only says that it cannot find Kafka, say what to do."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if error.getCondition() != "KAFKA_DATA_SOURCE_NOT_ENABLED":
+            raise
+        raise no_connector(KAFKA, spark.version) from None
 
 
 def no_connector(connector: Connector, version: str, lacking: Collection[str] = ()) -> NoConnector:

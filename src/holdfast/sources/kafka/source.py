@@ -113,6 +113,7 @@ class KafkaReading:
         self._uid = uid
         self._noted = self._read(location) if location is not None else []
         self._look = Look({})
+        self._spark: SparkSession | None = None
 
     @property
     def bounded(self) -> bool:
@@ -123,10 +124,17 @@ class KafkaReading:
         """The streaming frame; ``KafkaDataLost`` if topics are gone or were replaced."""
         from holdfast.spark.kafka_streams import kafka_stream
 
+        self._spark = spark
         known = self._known().topics
         self._look = look_at(spark, self._wanted, known, self._known_end() is not None)
-        self._judged()
+        self._judged(self._look)
         return kafka_stream(spark, self._wanted.spark_options(), self._begin)
+
+    def check(self) -> None:
+        """``KafkaDataLost`` if a topic was replaced while the query runs."""
+        if self._spark is None or not self._noted or not self._wanted.fails_on_data_loss:
+            return
+        self._judged(look_at(self._spark, self._wanted, self._known().topics, end_is_known=True))
 
     def has_read_all(self, offsets: Sequence[str | None]) -> bool:
         """Whether a query that stands at these offsets, one for each source, is at the end."""
@@ -151,7 +159,7 @@ class KafkaReading:
         """The query opens its stream: note what is new, before the first row is read."""
         log = _Log.of(folder)
         self._noted = self._read(log.location)
-        notes = self._judged()
+        notes = self._judged(self._look)
         mine = [each for each in self._noted if each.position == log.position]
         if not mine or mine[-1].notes != notes:
             number = self._noted[-1].number + 1 if self._noted else 1
@@ -160,9 +168,9 @@ class KafkaReading:
             self._noted.append(found)
         return None if notes.end is None else _hold_at(notes.end)
 
-    def _judged(self) -> Notes:
+    def _judged(self, look: Look) -> Notes:
         """What to note, if the topics are those that the query knows."""
-        known, found = self._known(), self._look.ids
+        known, found = self._known(), look.ids
         lost = lost_topics(known.topics, found)
         if lost and self._wanted.fails_on_data_loss:
             raise KafkaDataLost(
@@ -178,7 +186,7 @@ class KafkaReading:
         topics = {**known.topics, **found}
         if self._wanted.end is None:
             return Notes(self._uid, topics)
-        end = self._known_end() or self._look.end
+        end = self._known_end() or look.end
         return replace(known, topics=topics, asked=str(self._wanted.end), end=end)
 
 
