@@ -34,7 +34,7 @@ class Sign:
 
 def _holdfast(*names: str) -> tuple[str, ...]:
     """Our own errors come with a code, or by name in the text of a traceback."""
-    return tuple(f"holdfast.*{name}" for name in names)
+    return tuple(f"holdfast.{module}{name}" for name in names for module in ("", "*."))
 
 
 _NON = FailureClass.NON_RECOVERABLE
