@@ -38,6 +38,31 @@ def values(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[
     return [(record.value or b"").decode() for record in committed(servers, topic, options)]
 
 
+class Arrivals:
+    """Tells when a topic gets records, those of open transactions too."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        from confluent_kafka import Consumer
+
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "judge",
+                "isolation.level": "read_uncommitted",
+                "log_level": 2,
+            }
+        )
+
+    def end(self) -> int:
+        """The ends of all partitions together: it grows with each record."""
+        from confluent_kafka import TopicPartition
+
+        topic = self._consumer.list_topics(self._topic, timeout=_PATIENCE).topics[self._topic]
+        places = [TopicPartition(self._topic, number) for number in topic.partitions]
+        return sum(self._consumer.get_watermark_offsets(p, timeout=_PATIENCE)[1] for p in places)
+
+
 def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:
     from confluent_kafka import Consumer, TopicPartition
 

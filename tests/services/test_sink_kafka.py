@@ -30,7 +30,7 @@ from holdfast.sinks.write_ahead import Marker, WriteAheadSink
 from holdfast.testing.sinks import Row, WriteAheadContract
 from tests.services.epochs import JOB, SINK, epoch
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.kafka_reading import committed, everything, values
+from tests.services.kafka_reading import Arrivals, committed, everything, values
 from tests.services.processes import wait_until
 
 OTHER = "f" * 32
@@ -345,31 +345,13 @@ def test_a_broker_that_dies_while_an_epoch_is_sent_is_waited_for(home: Home) -> 
 
     thread = threading.Thread(target=commit)
     thread.start()
-    wait_until(lambda: sent_so_far(home) > 0, "rows are being sent")
+    arrivals = Arrivals(home.broker.servers, home.topic)
+    wait_until(lambda: arrivals.end() > 0, "rows are being sent")
     home.broker.kill()
     home.broker.start()
     thread.join()
     sink.commit(rows, handle)
     assert home.values() == list(range(300_000))
-
-
-def sent_so_far(home: Home) -> int:
-    from confluent_kafka import Consumer, TopicPartition
-
-    client = Consumer(
-        {
-            "bootstrap.servers": home.broker.servers,
-            "group.id": "x",
-            "isolation.level": "read_uncommitted",
-        }
-    )
-    try:
-        return sum(
-            client.get_watermark_offsets(TopicPartition(home.topic, n), timeout=20)[1]
-            for n in range(3)
-        )
-    finally:
-        client.close()
 
 
 class Deadly(Cluster):

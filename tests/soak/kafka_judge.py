@@ -10,7 +10,6 @@ from typing import Any
 from tests.services.kafka_broker import KafkaBroker
 
 _MOST = 10_000
-_PATIENCE = 20.0
 
 
 class Follower:
@@ -60,14 +59,6 @@ class Follower:
                 found.append(record)
         return found
 
-    def end(self) -> int:
-        """How many records and markers the partitions have, open transactions included."""
-        from confluent_kafka import TopicPartition
-
-        places = [TopicPartition(self.topic, number) for number in self._next]
-        ends = [self._consumer.get_watermark_offsets(p, timeout=_PATIENCE)[1] for p in places]
-        return sum(ends)
-
 
 class Judge:
     """Compares what was put out with a recount of the committed input."""
@@ -75,7 +66,7 @@ class Judge:
     def __init__(self, broker: KafkaBroker, source: str, target: str, markers: str) -> None:
         self._in = Follower(broker, source)
         self._out = Follower(broker, target)
-        self.uncommitted = Follower(broker, target, "read_uncommitted")
+        self._uncommitted = Follower(broker, target, "read_uncommitted")
         self._markers = Follower(broker, markers)
         self._expected: dict[bytes, list[bytes]] = defaultdict(list)
         self._seen: dict[bytes, int] = defaultdict(int)
@@ -89,7 +80,7 @@ class Judge:
 
     def look(self) -> int:
         """Judge what is new; how many rows were put out so far."""
-        self.sent += len(self.uncommitted.more())
+        self.sent += len(self._uncommitted.more())
         self._unknown += self._out.more()
         for record in self._in.more():
             self._expected[record.key()].append(record.value())
@@ -128,5 +119,5 @@ class Judge:
         return self.sent - self.rows
 
     def close(self) -> None:
-        for each in (self._in, self._out, self.uncommitted, self._markers):
+        for each in (self._in, self._out, self._uncommitted, self._markers):
             each.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_connector import connector_jars
-from tests.services.kafka_reading import committed, everything
+from tests.services.kafka_reading import Arrivals, committed, everything
 from tests.soak import ground
 from tests.soak.ground import Ground, command
 from tests.soak.kafka_input import Input
@@ -36,6 +36,7 @@ class KafkaWorld(Ground):
         super().__init__(root, self.kafka_spec, SCRIPT)  # type: ignore[arg-type]
         self.broker = broker
         self.input = Input(broker, source, seed)
+        self.arrivals = Arrivals(broker.servers, target)
         self.judge = Judge(broker, source, target, f"{prefix}-{SINK}")
 
     def rows(self) -> int:
@@ -57,11 +58,10 @@ class KafkaWorld(Ground):
 
         With an epoch that is empty it would never be so: it does not wait for ever.
         """
-        self.judge.look()
-        before = self.judge.uncommitted.end()
+        before = self.arrivals.end()
         deadline = time.monotonic() + _PATIENCE
-        while self.judge.uncommitted.end() == before and time.monotonic() < deadline:
-            pass
+        while self.arrivals.end() == before and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def give_tasks(self, parallelism: int) -> None:
         """To the sink, from its next start on."""
