@@ -102,7 +102,7 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
         missing("only root can pretend to be another machine")
     base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
     places = {"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"}
-    job = KafkaJob(kafka.servers, kafka.new_topic(3), 200_000, 4_000, settings=places)
+    job = KafkaJob(kafka.servers, kafka.new_topic(3), 80_000, 4_000, settings=places)
     older = kafka_job(job, tmp_path)
     older.start()
     visible = halt_while_it_sends(older, job)
