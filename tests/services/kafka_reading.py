@@ -44,6 +44,7 @@ class Arrivals:
     def __init__(self, servers: str, topic: str) -> None:
         from confluent_kafka import Consumer
 
+        self._servers = servers
         self._topic = topic
         self._consumer = Consumer(
             {
@@ -61,6 +62,11 @@ class Arrivals:
         topic = self._consumer.list_topics(self._topic, timeout=_PATIENCE).topics[self._topic]
         places = [TopicPartition(self._topic, number) for number in topic.partitions]
         return sum(self._consumer.get_watermark_offsets(p, timeout=_PATIENCE)[1] for p in places)
+
+    def has_open_transaction(self) -> bool:
+        """If nothing was ever aborted: whether there are records that are not committed."""
+        visible = len(committed(self._servers, self._topic))
+        return len(everything(self._servers, self._topic)) > visible
 
 
 def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:

@@ -43,6 +43,12 @@ class KafkaWorld(Ground):
         """That a reader has seen; all of them are judged."""
         return self.judge.look()
 
+    def progress(self) -> None:
+        """Wait for rows that were not in the topic yet."""
+        there = self.arrivals.end()
+        self.wait_for(lambda: self._runs() and self.judge.look() and self.arrivals.end() > there)
+        super().progress()
+
     def epochs(self, number: int) -> None:
         """Wait until so many more have been sent."""
         wanted = self.judge.count_epochs() + number
