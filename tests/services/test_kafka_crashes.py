@@ -183,7 +183,7 @@ def settle_by_hand(process: JobProcess, kafka: KafkaBroker) -> None:
     (waits,) = holdfast("list")["transactions"]
     assert waits["owner"] == "completed checkpoint"
     assert "; not sent, the newest is checkpoint" in waits["parts"][0]
-    (settled,) = holdfast("commit")["transactions"]
+    (settled,) = holdfast("commit")["settled"]
     assert settled["outcome"] == "committed"
     job: Any = process.spec
     assert len(check_once(kafka, job)) == rows_at(process.checkpoints()[-1])

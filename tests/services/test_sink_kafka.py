@@ -303,9 +303,15 @@ def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Ho
     with pytest.raises(Exception, match="another job has taken over"):
         theirs.commit(rows, handle)
     heir.recover_and_commit(replace(rows, job_id=OTHER), handle)
-    own = replace(home.epoch(1, home.numbers(10, 5)), job_id=OTHER)
+    elsewhere = replace(home, folder=home.folder / "heir")
+    own = replace(elsewhere.epoch(1, home.numbers(10, 5)), job_id=OTHER)
     heir.commit(own, heir.pre_commit(own))
     assert home.values() == list(range(15))
+    theirs_again = kafka(home.broker.servers, home.topic, take_over=OTHER, **arguments)
+    assert isinstance(theirs_again, KafkaSink)
+    theirs_again.claim(JOB, SINK)
+    theirs_again.recover_and_commit(rows, handle)
+    assert home.values() == list(range(15)), "who comes back knows what it had sent"
 
 
 # A broker that dies

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocol.sent import CLAIM, Claim, SentMarker, Verdict, judge, judge_claim, newest_of
+from holdfast.protocol.sent import (
+    CLAIM,
+    Claim,
+    SentMarker,
+    Verdict,
+    judge,
+    judge_claim,
+    newest_of,
+    to_leave,
+)
 
 ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
 
@@ -48,6 +57,15 @@ def test_a_third_job_ends_the_time_of_both() -> None:
 def test_the_newest_of_a_job_is_not_that_of_others() -> None:
     assert newest_of(markers((ONE, 3), (TWO, 9)), ONE) == 3
     assert newest_of(markers((TWO, 9)), ONE) == CLAIM
+
+
+def test_who_sends_anothers_epoch_leaves_the_names_with_whom_they_belong_to() -> None:
+    taken_over = markers((ONE, 6), (TWO, 4))
+    assert to_leave(taken_over, ONE, TWO, 7) == markers((ONE, 7), (TWO, 4))
+    still_theirs = markers((ONE, 6))
+    assert to_leave(still_theirs, ONE, TWO, 7) == markers((ONE, 7))
+    assert to_leave(still_theirs, ONE, ONE, 7) == markers((ONE, 7))
+    assert to_leave([], ONE, TWO, 7) == markers((ONE, 7))
 
 
 @pytest.mark.parametrize(

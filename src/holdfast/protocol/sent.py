@@ -49,6 +49,16 @@ def judge(found: Sequence[SentMarker], owner: str, runner: str, checkpoint: int)
     return Verdict.NOT_SENT
 
 
+def to_leave(
+    found: Sequence[SentMarker], owner: str, runner: str, checkpoint: int
+) -> list[SentMarker]:
+    """The markers to send with an epoch. The last one tells whose names they are, and stays so."""
+    sent = SentMarker(owner, checkpoint)
+    if runner == owner or not found or found[-1].job_id != runner:
+        return [sent]
+    return [sent, SentMarker(runner, newest_of(found, runner))]
+
+
 class Claim(Enum):
     """What the names at the broker are to a job that starts."""
 

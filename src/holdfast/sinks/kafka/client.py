@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import EnvironmentProblem, HoldfastError, StorageError, UsageError
@@ -50,6 +50,12 @@ class Cluster:
     def patience(self) -> float:
         """Seconds in which a broker that is there answers a question."""
         return client_options.patience(self.options)
+
+    def with_batches_of(self, most_bytes: int | None) -> Cluster:
+        """The same; no batch of records has more than that, unless one record alone has."""
+        if most_bytes is None:
+            return self
+        return replace(self, options=client_options.with_batches_of(self.options, most_bytes))
 
     @contextmanager
     def admin(self) -> Iterator[Any]:

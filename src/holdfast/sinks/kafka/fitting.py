@@ -6,7 +6,7 @@ for ever, and the checkpoint that owns the row could not be used any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,11 @@ class _Columns:
             return sf.lit(False)
         lacking = sf.exists("headers", lambda h: h.isNull() | h["key"].isNull())
         return sf.coalesce(lacking, sf.lit(False))
+
+
+def most_bytes(limits: Iterable[TopicLimits]) -> int | None:
+    """What all topics take, as far as it is known."""
+    return min((each.most_bytes for each in limits if each.most_bytes is not None), default=None)
 
 
 def problems(found: Sequence[Extremes], limits: Mapping[str, TopicLimits]) -> list[str]:

@@ -46,6 +46,9 @@ _LONGEST_TRANSACTION = 900_000
 """The most that a broker allows if nobody has told it otherwise."""
 _REQUEST_TIMEOUT = "socket.timeout.ms"
 _ANSWER = 15_000
+_BATCH = "batch.size"
+_BATCH_BYTES = 1_000_000
+"""What librdkafka does if it is not told."""
 _PATIENCE = 120_000
 """As Java's producers have it: until then an outage of the broker is waited for."""
 
@@ -65,6 +68,7 @@ def refuse_options(options: Mapping[str, Any]) -> None:
             raise UsageError(f"the option {name} is a function", hint="Options are pickled values.")
     transaction_timeout(options)
     patience(options)
+    with_batches_of(options, 1)
 
 
 def for_reading(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,21 +90,27 @@ def for_transactions(options: Mapping[str, Any], transactional_id: str) -> dict[
     return _ALL | PRODUCER | patience | dict(options) | fixed
 
 
+def with_batches_of(options: Mapping[str, Any], most_bytes: int) -> dict[str, Any]:
+    """Brokers compare whole batches with a topic's limit, and this client does not split them."""
+    chosen = _number(options, _BATCH, _BATCH_BYTES, "bytes")
+    return {**options, _BATCH: min(chosen, max(most_bytes, 1))}
+
+
 def transaction_timeout(options: Mapping[str, Any]) -> int:
     """Milliseconds after which the broker aborts a transaction whose writer is silent."""
-    return _milliseconds(options, TRANSACTION_TIMEOUT, _LONGEST_TRANSACTION)
+    return _number(options, TRANSACTION_TIMEOUT, _LONGEST_TRANSACTION, "milliseconds")
 
 
 def patience(options: Mapping[str, Any]) -> float:
     """Seconds in which a broker that is there answers a question."""
-    return min(_ANSWER, _milliseconds(options, _REQUEST_TIMEOUT, _ANSWER)) / 1000
+    return min(_ANSWER, _number(options, _REQUEST_TIMEOUT, _ANSWER, "milliseconds")) / 1000
 
 
-def _milliseconds(options: Mapping[str, Any], name: str, default: int) -> int:
+def _number(options: Mapping[str, Any], name: str, default: int, unit: str) -> int:
     given = options.get(name, default)
     try:
         return int(given)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{name} is not a number: {given!r}", hint="Give milliseconds: 600000."
+            f"{name} is not a number: {given!r}", hint=f"Give {unit}: {default}."
         ) from None

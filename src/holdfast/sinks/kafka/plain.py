@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.sinks.arrow_tasks import map_batches
-from holdfast.sinks.kafka import checks
+from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster, Heard
 from holdfast.sinks.kafka.rows import records, refuse_columns, selected
 from holdfast.sinks.kafka.writers import Sender
@@ -30,6 +30,9 @@ class KafkaPlain:
         """The columns fit, the cluster answers, the topic is there and may be written."""
         refuse_columns(schema, self._topic)
         checks.refuse_target(self._cluster, self._topic)
+        if self._topic is not None:
+            limits = checks.limits_of(self._cluster, [self._topic])
+            self._cluster = self._cluster.with_batches_of(fitting.most_bytes(limits.values()))
 
     def write(self, rows: DataFrame, batch: int) -> None:  # noqa: ARG002
         """Send the rows; when this returns, the brokers have them."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.protocol.sent import SentMarker, Verdict, judge
+from holdfast.protocol.sent import SentMarker, Verdict, judge, to_leave
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced
 from holdfast.sinks.kafka.markers import Markers, encode
 from holdfast.sinks.kafka.rows import records
@@ -56,12 +56,15 @@ def send_part(
     try:
         with step("fence", part.sink):
             writer.fence()
-        if _is_sent(cluster, part):
+        with cluster.telling():
+            found = Markers(cluster, part.base).of(part.number, part.owner, part.runner)
+        if _is_sent(part, found):
             return
         with step("begin", part.sink):
             writer.begin()
         try:
-            _send(writer, part, itertools.chain([first], filled), topic)
+            markers = to_leave(found, part.owner, part.runner, part.checkpoint)
+            _send(writer, part, itertools.chain([first], filled), topic, markers)
         except BaseException:
             writer.abort()
             raise
@@ -69,9 +72,7 @@ def send_part(
         writer.close()
 
 
-def _is_sent(cluster: Cluster, part: PartOfEpoch) -> bool:
-    with cluster.telling():
-        found = Markers(cluster, part.base).of(part.number, part.owner)
+def _is_sent(part: PartOfEpoch, found: list[SentMarker]) -> bool:
     verdict = judge(found, part.owner, part.runner, part.checkpoint)
     if verdict is Verdict.TAKEN_OVER:
         raise KafkaFenced(
@@ -84,7 +85,11 @@ def _is_sent(cluster: Cluster, part: PartOfEpoch) -> bool:
 
 
 def _send(
-    writer: Writer, part: PartOfEpoch, batches: Iterable[pa.RecordBatch], topic: str | None
+    writer: Writer,
+    part: PartOfEpoch,
+    batches: Iterable[pa.RecordBatch],
+    topic: str | None,
+    markers: list[SentMarker],
 ) -> None:
     sent = 0
     for rows in batches:
@@ -93,7 +98,8 @@ def _send(
         sent += rows.num_rows
     with step("prepare", part.sink):
         writer.arrive()
-        put_marker(writer, part.base, part.number, SentMarker(part.owner, part.checkpoint), sent)
+        for marker in markers:
+            put_marker(writer, part.base, part.number, marker, sent)
     with step("part", part.sink):
         writer.commit()
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.protocol.sent import CLAIM, Claim, SentMarker, judge_claim, newest_of
+from holdfast.protocol.sent import Claim, SentMarker, judge_claim, newest_of
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster
@@ -115,7 +115,8 @@ class KafkaSink:
         last = markers.last(part)
         self._refuse_taken(last, job_id, markers.topic)
         if judge_claim(last, job_id, self._take_over) is not Claim.OURS:
-            mark(writer, markers.topic, part, SentMarker(job_id, CLAIM))
+            newest = newest_of(markers.of(part, job_id), job_id)  # it may have had them before
+            mark(writer, markers.topic, part, SentMarker(job_id, newest))
 
     def _refuse_taken(self, last: SentMarker | None, job_id: str, base: str) -> None:
         if last is None or judge_claim(last, job_id, self._take_over) is not Claim.TAKEN:
@@ -134,26 +135,28 @@ class KafkaSink:
         """The rows are staged already. What could never be sent must not be promised."""
         if self._names is None:
             raise UsageError("the sink's names are not claimed", sink=epoch.sink)
-        if epoch.files:
-            self._refuse_rows(epoch)
+        topics = self._refuse_rows(epoch) if epoch.files else []
         return {
             "checkpoint": epoch.checkpoint,
             "job_id": epoch.job_id,
             "base": self._names.base,
             "markers": self._names.markers,
             "parts": self._parallelism,
+            "most_bytes": fitting.most_bytes(self._limits[topic] for topic in topics),
         }
 
-    def _refuse_rows(self, epoch: Epoch) -> None:
-        """The broker is asked only if the rows do not fit what is known of its topics.
+    def _refuse_rows(self, epoch: Epoch) -> list[str]:
+        """The topics of the rows.
 
-        So a broker that is away fails no checkpoint.
+        The broker is asked only if the rows do not fit what is known of its topics, so one that is
+        away fails no checkpoint.
         """
         found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
+        topics = [each.topic for each in found if each.topic is not None]
         if fitting.problems(found, self._limits):
-            topics = [each.topic for each in found if each.topic is not None]
             self._limits |= checks.limits_of(self._cluster, topics)
             fitting.refuse_records(found, self._limits, epoch.sink)
+        return topics
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""
@@ -162,7 +165,8 @@ class KafkaSink:
         part = PartOfEpoch(
             handle["base"], 0, handle["job_id"], epoch.job_id, epoch.sink, handle["checkpoint"]
         )
-        send_epoch(self._cluster, self._topic, epoch, part, handle["parts"])
+        cluster = self._cluster.with_batches_of(handle["most_bytes"])
+        send_epoch(cluster, self._topic, epoch, part, handle["parts"])
 
     def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
         """The markers tell whether there is anything to do."""
