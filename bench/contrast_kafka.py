@@ -26,9 +26,9 @@ import holdfast as hf
 from bench.contrast import Outcome
 from holdfast.server.processes import session
 
-ROWS = 50_000
+ROWS = 40_000
 PER_BATCH = 500
-KILLS = 10
+KILLS = 8
 SEED = 1
 LATEST = 0.6
 """Seconds after the first new record: plain Spark has written its batch by then, or nearly so."""

@@ -46,6 +46,7 @@ class Arrivals:
 
         self._servers = servers
         self._topic = topic
+        self._known: list[Any] = []
         self._consumer = Consumer(
             {
                 "bootstrap.servers": servers,
@@ -57,11 +58,17 @@ class Arrivals:
 
     def end(self) -> int:
         """The ends of all partitions together: it grows with each record."""
+        ask = self._consumer.get_watermark_offsets
+        return sum(ask(place, timeout=_PATIENCE)[1] for place in self._places())
+
+    def _places(self) -> list[Any]:
+        """Asked for once: what is waited for may last for moments only."""
         from confluent_kafka import TopicPartition
 
-        topic = self._consumer.list_topics(self._topic, timeout=_PATIENCE).topics[self._topic]
-        places = [TopicPartition(self._topic, number) for number in topic.partitions]
-        return sum(self._consumer.get_watermark_offsets(p, timeout=_PATIENCE)[1] for p in places)
+        if not self._known:
+            topic = self._consumer.list_topics(self._topic, timeout=_PATIENCE).topics[self._topic]
+            self._known = [TopicPartition(self._topic, number) for number in topic.partitions]
+        return self._known
 
     def has_open_transaction(self) -> bool:
         """If nothing was ever aborted: whether there are records that are not committed."""

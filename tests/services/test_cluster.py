@@ -28,7 +28,7 @@ from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_reading import Arrivals, values
 from tests.services.kafka_reading import everything as all_records
 from tests.services.postgres_server import PostgresServer
-from tests.services.spark_cluster import Executor, SparkCluster, spark_cluster
+from tests.services.spark_cluster import Executor, SparkCluster, kill, spark_cluster
 
 
 @pytest.fixture
@@ -200,14 +200,14 @@ def lose_an_executor_during_a_checkpoint(place: Place) -> None:
 def lose_all_executors_while_they_send_to_kafka(place: Place) -> None:
     """With those who run their tasks, as when a machine dies, and a transaction stays open."""
     while True:
-        victims = place.executors()
+        executors = place.executors()
+        victims = [pid for each in executors for pid in (*each.python_workers(), each.pid)]
         before = place.arrivals.end()
         while place.arrivals.end() == before:
             assert place.job.running, place.job.words()
             time.sleep(0.001)
-        for executor in victims:
-            executor.kill_python_workers()
-            executor.kill()
+        for victim in victims:  # known before, as looking for them takes longer than sending
+            kill(victim)
         if place.arrivals.has_open_transaction():
             return
         place.progress()
