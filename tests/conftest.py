@@ -47,7 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """One Spark for the whole process. Take ``spark.newSession()`` to change settings."""
     from pyspark.sql import SparkSession
 
@@ -59,11 +61,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         [str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     builder = SparkSession.builder.master("local[2]").appName("holdfast-tests")
-    for name, value in _settings(scratch).items():
+    for name, value in {**_settings(scratch), **_jars(request.session.items)}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+def _jars(items: list[pytest.Item]) -> dict[str, str]:
+    """Jars cannot be added to a Spark that runs, and there is only this one."""
+    from tests.services.kafka_connector import connector_jars
+
+    if not any("kafka_connector" in getattr(item, "fixturenames", ()) for item in items):
+        return {}
+    try:
+        return {"spark.jars": ",".join(map(str, connector_jars()))}
+    except (pytest.skip.Exception, pytest.fail.Exception):  # told to the tests that need them
+        return {}
 
 
 def _settings(scratch: Path) -> dict[str, str]:

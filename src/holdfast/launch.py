@@ -198,10 +198,13 @@ def _local_path(location: str) -> Path | None:
 
 
 def session(job: Job, settings: Settings) -> SparkSession:
-    """Spark with the job's settings; started if it does not run."""
+    """Spark with the job's settings, and the jars its sources need; started if it does not run."""
     from holdfast.spark.job_session import job_session
 
-    return job_session(job.name, settings.master, spark_settings(settings), settings.spark)
+    opened = [source.open for source in job.graph().sources.values()]
+    needed = dict.fromkeys(o.connector for o in opened if hasattr(o, "connector"))
+    chosen = spark_settings(settings)
+    return job_session(job.name, settings.master, chosen, settings.spark, list(needed))
 
 
 def jvm() -> Process | None:

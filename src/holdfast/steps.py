@@ -34,15 +34,18 @@ STEPS = (
     "commit",
     "part",
     "write",
+    "fence",
     "notify",
     "delete",
     "restore",
+    "claim",
     "recover",
     "abort",
 )
-"""In the order in which a checkpoint passes them; the last three belong to a restart.
+"""In the order in which a checkpoint passes them; the last four belong to a restart.
 
-``begin``, ``invoke``, ``prepare`` and ``write`` happen in the tasks of sinks, on executors.
+``begin``, ``invoke``, ``prepare``, ``write`` and ``fence`` happen in the tasks of sinks, on
+executors; so does ``part`` of a Kafka sink.
 """
 
 _wanted, _, _count = os.environ.get("HOLDFAST_CRASH_AT", "").partition("#")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.services.kafka_broker import KafkaBroker, kafka_broker
+from tests.services.kafka_connector import connector_jars
 from tests.services.mariadb_server import MariaDbServer, in_memory, mariadb_server
 from tests.services.postgres_server import PostgresServer, postgres_server
 from tests.services.servers import S3Server, hdfs_server, s3_server
@@ -42,3 +45,16 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL; take ``new_database()``."""
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_connector(spark: SparkSession) -> None:
+    """The shared Spark can read Kafka: it is started with these jars if a test asks for this."""
+    connector_jars()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """A Kafka broker; take ``new_topic()``."""
+    with kafka_broker() as broker:
+        yield broker

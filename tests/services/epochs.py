@@ -27,7 +27,8 @@ def _staged(home: Path, batch: int, rows: DataFrame) -> EpochSegment:
     folder = home / f"{batch}-abc"
     rows.write.parquet(str(folder))
     files = sorted(folder.glob("*.parquet"))
-    return EpochSegment(batch, tuple(map(str, files)), sum(file.stat().st_size for file in files))
+    sizes = tuple(file.stat().st_size for file in files)
+    return EpochSegment(batch, tuple(map(str, files)), sum(sizes), sizes)
 
 
 def written(sink: Distributed, rows: Epoch) -> Handle:

@@ -128,18 +128,17 @@ def _hadoop_java(directory: Path) -> list[str]:
 
 def _minicluster_jar() -> Path:
     """Maven's jar with the servers, kept from run to run."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
-    jar = cache / "hadoop-client-minicluster-3.5.0.jar"
+    jar = cache() / "hadoop-client-minicluster-3.5.0.jar"
     if not jar.exists():
         artifact = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
         copied = subprocess.run(
             [
-                _maven(),
+                maven(),
                 "-q",
                 "-B",
                 "dependency:copy",
                 f"-Dartifact={artifact}",
-                f"-DoutputDirectory={cache}",
+                f"-DoutputDirectory={cache()}",
             ],
             capture_output=True,
             text=True,
@@ -150,8 +149,14 @@ def _minicluster_jar() -> Path:
     return jar
 
 
-def _maven() -> str:
-    return installed(lambda: shutil.which("mvn"), "maven", "Maven to bring HDFS")
+def cache() -> Path:
+    """Where jars are kept from run to run."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
+
+
+def maven() -> str:
+    """The program that brings jars."""
+    return installed(lambda: shutil.which("mvn"), "maven", "Maven to bring a server's jars")
 
 
 def _has_data_node(web_port: int) -> bool:

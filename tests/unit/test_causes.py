@@ -298,6 +298,92 @@ def test_a_spark_job_that_fails_inside_a_batch_for_no_known_reason_is_nobody_s_f
     assert kind(through_py4j(f"{SPARK}SparkException: Job aborted.")) is RECOVERABLE
 
 
+KAFKA = f"{SPARK}sql.kafka010.KafkaIllegalStateException"
+LOST = (
+    "Some data may have been lost because they are not available in Kafka any more;\n"
+    "either the data was aged out by Kafka or the topic may have been deleted before all the data "
+    "in the\ntopic was processed.\nIf you don't want your streaming query to fail on such cases, "
+    "set the source option failOnDataLoss to false.\nReason:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            "Could not read records in offset [3, 50) for topic partition clicks-1\n"
+            "with consumer group spark-kafka-source-1.",
+            ["clicks-1", "offset 3 to 50", "retention"],
+        ),
+        (
+            "Partition clicks-0 offset was changed from 50 to 7.\nThis could either be a user "
+            "error that the start offset is set too high.",
+            ["clicks-0", "up to offset 50", "ends at 7", "created again"],
+        ),
+        (
+            "Starting offset for clicks-0 was 3 but consumer reset to 40.",
+            ["clicks-0", "from offset 3", "begins at 40"],
+        ),
+        ("Added partition clicks-4 starts from 9 instead of 0.", ["clicks-4", "before offset 9"]),
+        ("Partitions Set(clicks-1, clicks-2) have been deleted.", ["clicks-1, clicks-2"]),
+        (
+            "Cannot find initial offsets for partitions Set(clicks-3). They may have been deleted.",
+            ["clicks-3"],
+        ),
+        ("Something new.", ["records that were not read yet are gone from Kafka"]),
+    ],
+)
+def test_rows_that_kafka_has_lost_are_missing_and_named_wherever_it_was_noticed(
+    reason: str, told: list[str]
+) -> None:
+    on_driver = stream_failed(Cause(KAFKA, LOST + reason, "KAFKA_DATA_LOSS.SOME", "22000"))
+    in_task = aborted(f"{KAFKA}: {LOST}{reason}\n\tat org.apache.spark.Some.method(Some.scala:1)")
+    for causes in (on_driver, in_task, through_py4j(f"{KAFKA}: {LOST}{reason}")):
+        found = classify(causes)
+        assert found.kind is MISSING
+        assert found.outside
+        for part in told:
+            assert part in found.why
+
+
+def test_a_topic_that_was_replaced_is_told_in_the_words_of_the_source() -> None:
+    raised = "holdfast.sources.kafka.source.KafkaDataLost: topic clicks is gone [source=c]"
+    for causes in (
+        [Cause("holdfast.KafkaDataLost", "topic clicks is gone", "KAFKA_DATA_LOST")],
+        stream_failed(Cause("py4j.Py4JException", f"Return Message: {traceback(raised)}")),
+    ):
+        found = classify(causes)
+        assert (found.kind, found.outside) == (MISSING, True)
+        assert found.why.startswith("topic clicks is gone")
+
+
+def test_a_topic_that_is_not_there_is_missing() -> None:
+    name = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+    causes = stream_failed(Cause("java.util.concurrent.ExecutionException", f"{name}: no"))
+    assert classify([*causes, Cause(name, "no")]).outside
+    assert kind(causes) is MISSING
+
+
+def test_a_checkpoint_may_have_what_is_not_kafkas() -> None:
+    assert not classify([Cause("holdfast.DamagedFile", "cut short", "DAMAGED_FILE")]).outside
+
+
+def test_starts_that_do_not_fit_the_partitions_never_will() -> None:
+    text = (
+        "assertion failed: If startingOffsets contains specific offsets, you must specify all "
+        "TopicPartitions.\nUse -1 for latest"
+    )
+    found = classify(stream_failed(Cause("java.lang.AssertionError", text)))
+    assert (found.kind, "every partition" in found.why) == (NON, True)
+
+
+def test_a_broker_that_does_not_answer_has_lost_nothing() -> None:
+    text = "org.apache.kafka.common.errors.TimeoutException: Call(callName=listOffsets) timed out"
+    assert (
+        kind(stream_failed(Cause("java.util.concurrent.ExecutionException", text))) is RECOVERABLE
+    )
+
+
 def test_source_code_in_a_traceback_tells_nothing() -> None:
     line = 'raise ValueError("x")  # No space left on device, [CONCURRENT_STREAM_LOG_UPDATE]'
     assert classify(in_worker("ValueError: x", line)).why.endswith("raised ValueError")
@@ -394,5 +480,6 @@ def test_all_conditions_in_the_table_are_sparks_or_ours() -> None:
 
 def test_every_sign_has_a_reason_in_words() -> None:
     for sign in SIGNS:
-        assert sign.why.format(raised="X")
+        for text in sign.texts or ("",):
+            assert sign.why.format(raised="X", said="Y", **re.compile(text).groupindex)
         assert sign.types or sign.conditions or sign.texts or sign.states

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -29,10 +30,11 @@ from holdfast.cli.follow import News, checkpoint_line
 from holdfast.cli.run import _again
 from holdfast.cli.times import duration
 from holdfast.errors import StorageError
+from holdfast.protocol.lag import PartitionLag
 from holdfast.server.processes import own_process
 from holdfast.server.registry import Registry, Runner
 from holdfast.server.serving import serving
-from holdfast.server.view import ChannelView
+from holdfast.server.view import ChannelView, JobView
 from tests.unit.server_jobs import JOB_ID, StandIn, completed, failed, in_progress, job_view
 
 
@@ -99,6 +101,30 @@ def test_the_list_never_shows_a_token(job: StandIn) -> None:
 
 
 # Looking and asking
+
+
+def lagging() -> JobView:
+    """A job that reads Kafka and is behind."""
+    view = job_view()
+    lags = (PartitionLag("clicks", 0, 5, 12, 7), PartitionLag("clicks", 1, 8, 2008, 2000))
+    return replace(view, regions=(replace(view.regions[0], lag=2007, partitions=lags),))
+
+
+def test_info_shows_how_far_a_region_is_behind_kafka_and_json_has_every_partition(
+    job: StandIn,
+) -> None:
+    job.now = lagging()
+    assert "2,007 rows" in holdfast("info", "page-views").stdout
+    (region,) = json.loads(holdfast("info", "page-views", "--json").stdout)["regions"]
+    assert region["lag"] == 2007
+    first = {"topic": "clicks", "partition": 0, "read": 5, "newest": 12, "behind": 7}
+    assert region["partitions"][0] == first
+
+
+def test_the_live_view_shows_how_far_a_region_is_behind_kafka() -> None:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(live.frame(lagging(), "http://127.0.0.1:1"))
+    assert "2,007 rows" in console.export_text()
 
 
 def test_info_shows_regions_channels_and_checkpoints(job: StandIn) -> None:

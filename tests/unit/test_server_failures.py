@@ -228,7 +228,7 @@ class Running:
             region=SimpleNamespace(reads=("clicks",), output_mode="append"),
             figures=SimpleNamespace(
                 rows=0, rows_per_second=9.0, state_rows=0, state_bytes=0, busy=0.0,
-                backpressured=0.0, watermark=None, lag=0,
+                backpressured=0.0, watermark=None, lag=0, partitions=(),
             ),
             finished=False,
             halted=False,

@@ -124,9 +124,15 @@ def _regions(regions: Sequence[Document]) -> Table:
             rate(region["rows_per_second"]),
             number(region["rows"]),
             state if region["state_rows"] else "-",
-            counted(region["behind"], "segment") if region["behind"] else "-",
+            _behind(region),
         )
     return made
+
+
+def _behind(region: Document) -> str:
+    if region["lag"]:
+        return counted(region["lag"], "row")
+    return counted(region["behind"], "segment") if region["behind"] else "-"
 
 
 def _channels(channels: Sequence[Document]) -> Table:

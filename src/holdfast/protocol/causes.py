@@ -26,6 +26,8 @@ class Classified:
     kind: FailureClass
     why: str
     cause: Cause
+    outside: bool = False
+    """What is missing was never ours: going back to a checkpoint does not bring it back."""
 
 
 # Spark's conditions have an underscore; without one, any word in brackets would do.
@@ -71,11 +73,18 @@ def _by_signs(causes: Sequence[Cause], witnesses: Sequence[Cause]) -> Classified
     plain = [replace(cause, message=_without_frames(cause.message)) for cause in causes]
     for sign in SIGNS:
         typed = next(_with_type(sign, witnesses), None)
-        shown = typed or next(_with_another(sign, plain, witnesses), None)
+        shown, groups = (
+            (typed, {}) if typed else next(_with_another(sign, plain, witnesses), _NOBODY)
+        )
         if shown is not None:
             raised = shown.name if typed else _raised(causes) or shown.name
-            return Classified(sign.kind, sign.why.format(raised=raised), shown)
+            said = shown.message.partition("\n")[0]
+            why = sign.why.format(raised=raised, said=said, **groups)
+            return Classified(sign.kind, why, shown, sign.outside)
     return None
+
+
+_NOBODY: tuple[Cause | None, dict[str, str]] = (None, {})
 
 
 def _with_type(sign: Sign, witnesses: Iterable[Cause]) -> Iterator[Cause]:
@@ -84,15 +93,15 @@ def _with_type(sign: Sign, witnesses: Iterable[Cause]) -> Iterator[Cause]:
 
 def _with_another(
     sign: Sign, plain: Iterable[Cause], witnesses: Iterable[Cause]
-) -> Iterator[Cause]:
+) -> Iterator[tuple[Cause, dict[str, str]]]:
     for witness in witnesses:
         if any(_has_condition(witness, each) for each in sign.conditions):
-            yield witness
+            yield witness, {}
         if sign.states and (witness.sql_state or "").startswith(sign.states):
-            yield witness
+            yield witness, {}
     for cause in plain:
-        if any(re.search(each, cause.message, re.IGNORECASE) for each in sign.texts):
-            yield cause
+        found = (re.search(each, cause.message, re.IGNORECASE) for each in sign.texts)
+        yield from ((cause, match.groupdict()) for match in found if match)
 
 
 def _is_a(cause: Cause, pattern: str) -> bool:

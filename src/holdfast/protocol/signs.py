@@ -18,7 +18,8 @@ class Sign:
     """Any of these in any cause tells the class.
 
     ``types`` and ``conditions`` are as in a ``Rule``, ``texts`` are regular expressions in any
-    case, ``states`` are beginnings of an SQLSTATE. ``{raised}`` in ``why`` is the exception's name.
+    case, ``states`` are beginnings of an SQLSTATE. ``{raised}`` in ``why`` is the exception's name,
+    ``{said}`` the first line of what it says, and a group of a text has the name it has there.
     """
 
     kind: FailureClass
@@ -27,11 +28,13 @@ class Sign:
     conditions: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+    outside: bool = False
+    """What is missing was never ours: no checkpoint has it."""
 
 
 def _holdfast(*names: str) -> tuple[str, ...]:
     """Our own errors come with a code, or by name in the text of a traceback."""
-    return tuple(f"holdfast.*{name}" for name in names)
+    return tuple(f"holdfast.{module}{name}" for name in names for module in ("", "*."))
 
 
 _NON = FailureClass.NON_RECOVERABLE
@@ -197,7 +200,69 @@ _GONE = (
     ),
 )
 
+
+def _gone_from_kafka(why: str, *texts: str) -> Sign:
+    """No conditions: of Spark's, a failed task tells only the text."""
+    return Sign(_MISSING, why, texts=texts, outside=True)
+
+
+_KAFKA = (
+    Sign(
+        _MISSING,
+        "{said}",
+        types=_holdfast("KafkaDataLost"),
+        conditions=("KAFKA_DATA_LOST",),
+        outside=True,
+    ),
+    _gone_from_kafka(
+        "Kafka has lost records of {partition} before they were read, somewhere from offset "
+        "{first} to {behind}: retention has removed them",
+        r"could not read records in offset \[(?P<first>\d+), (?P<behind>\d+)\) for topic partition "
+        r"(?P<partition>\S+)",
+    ),
+    _gone_from_kafka(
+        "Kafka's {partition} was read up to offset {first} and now ends at {behind}: the topic was "
+        "deleted and created again, or cut off",
+        r"partition (?P<partition>\S+) offset was changed from (?P<first>\d+) to (?P<behind>\d+)",
+    ),
+    _gone_from_kafka(
+        "Kafka's {partition} was to be read from offset {first} and begins at {behind}: retention "
+        "has removed what is missing",
+        r"starting offset for (?P<partition>\S+) was (?P<first>\d+) but consumer reset to "
+        r"(?P<behind>\d+)",
+    ),
+    _gone_from_kafka(
+        "Kafka's {partition} is new, and its records before offset {first} were removed unread",
+        r"added partition (?P<partition>\S+) starts from (?P<first>\d+) instead of 0",
+    ),
+    _gone_from_kafka(
+        "partitions that were not read to their end are gone from Kafka: {partitions}",
+        r"partitions (?:Hash)?Set\((?P<partitions>[^)]*)\) have been deleted",
+        r"cannot find initial offsets for partitions (?:Hash)?Set\((?P<partitions>[^)]*)\)",
+    ),
+    _gone_from_kafka(
+        "records that were not read yet are gone from Kafka",
+        r"may have been lost because they are not available in Kafka any more",
+        r"partitions in Kafka topic\(s\) have been lost",
+        r"partitions in Kafka topic\(s\) report available offset which is less",
+    ),
+    Sign(
+        _MISSING,
+        "Kafka has not got a topic or partition that is read",
+        types=("UnknownTopicOrPartitionException", "UnknownTopicIdException"),
+        outside=True,
+    ),
+)
+
 _UNFIT = (
+    Sign(
+        _NON,
+        "start must name every partition of the Kafka topics, and no other",
+        texts=(
+            r"you must specify all TopicPartitions",
+            r"partitions specified for Kafka start offsets don't match what are assigned",
+        ),
+    ),
     Sign(
         _NON,
         "the state does not fit the job: its schema, its format or a setting was changed",
@@ -241,14 +306,18 @@ _UNFIT = (
         _NON,
         "Holdfast was asked for something that cannot be ({raised})",
         types=(
-            *_holdfast("AlreadyEnded", "DestinationExists", "JobError", "MySqlRefused", "NoJava"),
-            *_holdfast("ScriptFailed", "SettingsError", "TooLarge", "UsageError"),
+            *_holdfast("AlreadyEnded", "DestinationExists", "JobError", "KafkaRefused"),
+            *_holdfast("MarkersLost", "MySqlRefused", "NoConnector", "NoJava", "ScriptFailed"),
+            *_holdfast("SettingsError", "TooLarge", "UsageError"),
         ),
         conditions=(
             "ALREADY_ENDED",
             "DESTINATION_EXISTS",
             "JOB",
+            "KAFKA_REFUSED",
+            "MARKERS_LOST",
             "MYSQL_REFUSED",
+            "NO_CONNECTOR",
             "NO_JAVA",
             "SCRIPT_FAILED",
             "SETTINGS",
@@ -282,9 +351,9 @@ _PASSING = (
             "SocketException",
             "UnknownHostException",
             "gaierror",
-            *_holdfast("MySqlUnavailable", "PostgresFailure"),
+            *_holdfast("KafkaFenced", "KafkaUnavailable", "MySqlUnavailable", "PostgresFailure"),
         ),
-        conditions=("MYSQL_UNAVAILABLE", "POSTGRES"),
+        conditions=("KAFKA_FENCED", "KAFKA_UNAVAILABLE", "MYSQL_UNAVAILABLE", "POSTGRES"),
         texts=(
             r"\bconnect(ion)? (was )?(refused|reset|closed|aborted|timed out)",
             r"\b(read|request|operation) timed out",
@@ -404,4 +473,7 @@ _JOBS_OWN = (
     ),
 )
 
-SIGNS = (*_DECIDED, *_MACHINE, *_REFUSALS, *_GONE, *_UNFIT, *_PASSING, *_GENERAL, *_JOBS_OWN)
+SIGNS = (
+    *(*_DECIDED, *_MACHINE, *_REFUSALS, *_KAFKA, *_GONE, *_UNFIT),
+    *(*_PASSING, *_GENERAL, *_JOBS_OWN),
+)

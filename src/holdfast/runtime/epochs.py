@@ -13,7 +13,7 @@ from holdfast.protocol.graph import SinkUse
 from holdfast.runtime.channels import Channel, nothing
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.unstaged import Unstaged
-from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
+from holdfast.sinks import ClaimingSink, Epoch, EpochSegment, EpochSink, Handle
 from holdfast.steps import step
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ class SinkEpochs:
         self._spark = spark
         self._schema = schema
         self._sink.check(spark, schema)
+        if isinstance(self._sink, ClaimingSink):
+            with step("claim", self.uid):
+                self._sink.claim(self._job_id, self.uid)
 
     def recover(self, owned: Sequence[Transaction], position: int, committed: int) -> None:
         """After a restart: commit what a completed checkpoint owns, abort everything else.
@@ -294,7 +297,8 @@ class SinkEpochs:
 
     def _segment(self, batch: int) -> EpochSegment:
         segment = self._channel.get(batch)
-        return EpochSegment(batch, tuple(self._channel.paths(batch, batch + 1)), segment.size)
+        paths = tuple(self._channel.paths(batch, batch + 1))
+        return EpochSegment(batch, paths, segment.size, tuple(size for _, size in segment.files))
 
 
 def owned_transactions(latest: CheckpointMetadata | None) -> Mapping[str, list[Transaction]]:

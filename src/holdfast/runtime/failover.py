@@ -155,6 +155,11 @@ class Failover:
             self._record(trouble, judged, "the job failed: the failure is not recoverable")
             self._job.fail(trouble.error)
             return
+        if judged.outside and self._has_tried(trouble.region):
+            why = "a restart has not brought it back, and no checkpoint has it"
+            self._record(trouble, judged, f"the job failed: {why}")
+            self._job.fail(_gone(trouble.error, judged, why))
+            return
         rung = self._rung(trouble, judged)
         if self._pending is not None:
             self._join(self._pending, trouble, judged, rung)
@@ -169,14 +174,22 @@ class Failover:
 
     def _rung(self, trouble: Trouble, judged: Classified) -> Rung:
         region = trouble.region
-        batches = self._job.batches(region)
-        last, then = self._climbed.get(region, (None, -1))
-        known = last if then == batches else None
-        rung = next_rung(self._settings.failover, judged.kind, region, known)
+        # Going back would only widen the hole: an older position lacks more.
+        kind = FailureClass.RECOVERABLE if judged.outside else judged.kind
+        known = self._last_rung(region)
+        rung = next_rung(self._settings.failover, kind, region, known)
         while known is not None and self._is_the_same(rung, known, region):
-            known, rung = rung, next_rung(self._settings.failover, judged.kind, region, rung)
-        self._climbed[region] = (rung, batches)
+            known, rung = rung, next_rung(self._settings.failover, kind, region, rung)
+        self._climbed[region] = (rung, self._job.batches(region))
         return rung
+
+    def _last_rung(self, region: str | None) -> Rung | None:
+        """The rung of the failure before, if no batch has been committed since."""
+        last, then = self._climbed.get(region, (None, -1))
+        return last if then == self._job.batches(region) else None
+
+    def _has_tried(self, region: str | None) -> bool:
+        return self._last_rung(region) is not None
 
     def _is_the_same(self, rung: Rung, last: Rung, region: str | None) -> bool:
         """Whether a rung would do what did not help before, because the job is so small."""
@@ -287,6 +300,16 @@ def _not_restarted(error: HoldfastError, decision: GiveUp) -> HoldfastError:
     failed = NotRestarted(
         f"{error.message}\n{decision.why}",
         hint=error.hint or "`holdfast exceptions JOB` shows all failures.",
+        **error.ids,
+    )
+    failed.__cause__ = error
+    return failed
+
+
+def _gone(error: HoldfastError, judged: Classified, why: str) -> HoldfastError:
+    failed = NotRestarted(
+        f"{judged.why}; {why}",
+        hint=error.hint or "To go on without what is lost, see docs/sources.md, failOnDataLoss.",
         **error.ids,
     )
     failed.__cause__ = error

@@ -26,6 +26,7 @@ from holdfast.runtime.history import History
 from holdfast.runtime.promises import Promises
 from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.replaying import next_batch
+from holdfast.runtime.source_watch import SourceWatch
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.settings import Settings
 from holdfast.sinks import CheckedSink
@@ -109,6 +110,7 @@ class Life:
         self.sinks, self.commits = parts.sinks, parts.commits
         self._snapshots = parts.snapshots
         self.coordinator = self._coordinator()
+        self._watch = SourceWatch(self.regions.values(), self._on_source_lost)
 
     def _coordinator(self) -> Coordinator:
         place = self._place
@@ -151,6 +153,10 @@ class Life:
         if not self.is_over:
             self._on_trouble(Trouble(error, causes_of(error)))
 
+    def _on_source_lost(self, error: HoldfastError, region: str) -> None:
+        if not self.is_over:
+            self._on_trouble(Trouble(error, causes_of(error), region))
+
     def _forget_old_attempts(self, _: int) -> None:
         """This attempt has a checkpoint of its own now; nobody goes back to an older one."""
         if not self._old_attempts_gone:
@@ -177,6 +183,7 @@ class Life:
             self._start_query(uid)
         self.commits.start()
         self.coordinator.start()
+        self._watch.start()
         if self._settings.every_batch or any(sink.waits_for_checkpoint for sink in self.sinks):
             self._checkpoint_batch()
         self.look_for_ends()
@@ -323,6 +330,7 @@ class Life:
             if self.is_over:
                 return
             self.is_over = True
+        self._watch.close()
         self.gates.stop()
         for sink in self.sinks:
             sink.stop()

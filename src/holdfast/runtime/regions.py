@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import Cause, UsageError
 from holdfast.protocol.graph import Region, SinkUse, Source
+from holdfast.protocol.lag import PartitionLag, partition_lags, source_lag
 from holdfast.querylog.snapshots import newest_commit, offsets_at
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
 from holdfast.sinks import PlainSink
+from holdfast.spark.connectors import telling_what_lacks
 from holdfast.spark.failures import causes_of_query
 from holdfast.spark.streams import parquet_stream
 
@@ -36,6 +38,8 @@ class RegionFigures:
     rows_per_second: float = 0.0
     lag: int = 0
     """Rows (or whatever its offsets count) that its sources have and it has not read."""
+    partitions: tuple[PartitionLag, ...] = ()
+    """The same of each partition of its Kafka topics."""
     backpressured: float = 0.0
     """Seconds that it has waited for its readers."""
     state_rows: int = 0
@@ -75,6 +79,7 @@ class RunningRegion:
         self._settings = settings
         self._bounded: dict[str, Any] = {}
         self._stoppable: list[Any] = []
+        self._checkable: list[Any] = []
         self._read_to_end: set[str] = set()
         self._ends_itself = False
         self._finishing = threading.Lock()
@@ -94,7 +99,7 @@ class RunningRegion:
         producers: Mapping[str, RunningRegion],
     ) -> None:
         """Make the region's DataFrame; its producers have theirs already. Also once again."""
-        self._bounded, self._stoppable = {}, []
+        self._bounded, self._stoppable, self._checkable = {}, [], []
         self._finishing = threading.Lock()
         channels = [uid for uid in self.region.reads if uid in producers]
         opened = [uid for uid in self.region.reads if uid in sources]
@@ -118,7 +123,8 @@ class RunningRegion:
         self, opened: Sequence[str], channels: Sequence[str], sources: Mapping[str, Source]
     ) -> bool:
         """Whether Spark's own trigger ends the query; if not, its inputs must have an end."""
-        endless = [uid for uid in opened if not getattr(sources[uid].open, "bounded", not channels)]
+        others = bool(channels or self._bounded)
+        endless = [uid for uid in opened if self._is_endless(sources[uid], others)]
         if endless:
             raise UsageError(
                 f"with trigger available-now the end of {', '.join(endless)} cannot be known here",
@@ -127,20 +133,36 @@ class RunningRegion:
             )
         return bool(opened) and not self._bounded
 
+    def _is_endless(self, source: Source, others: bool) -> bool:
+        """Spark's trigger ends a source that says nothing of an end, but only without others."""
+        says = getattr(source.open, "bounded", None)
+        return says is False or (source.uid not in self._bounded and others)
+
     def _open(self, spark: SparkSession, source: Source) -> DataFrame:
+        opener = source.open
+        if hasattr(opener, "for_query"):
+            opener = opener.for_query(source.uid, self.location)
         alone = len(self.region.reads) == 1
-        frame = source.open(spark) if alone else _open_beside_others(source, spark)
+        with telling_what_lacks(spark):
+            frame = opener(spark) if alone else _open_beside_others(opener, spark)
         if not getattr(frame, "isStreaming", False):
             raise UsageError(
                 "a source must return a streaming DataFrame",
                 hint="Use spark.readStream, or hf.sources.generator(…).",
                 source=source.uid,
             )
-        if getattr(source.open, "bounded", False):
-            self._bounded[source.uid] = source.open
-        if hasattr(source.open, "stop"):
-            self._stoppable.append(source.open)
+        if getattr(opener, "bounded", False):
+            self._bounded[source.uid] = opener
+        if hasattr(opener, "stop"):
+            self._stoppable.append(opener)
+        if hasattr(opener, "check"):
+            self._checkable.append(opener)
         return frame
+
+    def check_sources(self) -> None:
+        """Raises if one of its sources is not what it was."""
+        for source in self._checkable:
+            source.check()
 
     def _checked(self, frame: Any) -> DataFrame:
         if not getattr(frame, "isStreaming", False):
@@ -233,15 +255,15 @@ class RunningRegion:
         operators = report.get("stateOperators", ())
         figures.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
         figures.state_bytes = sum(int(o.get("memoryUsedBytes", 0)) for o in operators)
-        figures.lag = sum(source_lag(s) for s in report.get("sources", ()))
+        sources = report.get("sources", ())
+        figures.lag = sum(source_lag(source) for source in sources)
+        figures.partitions = tuple(sorted(lag for s in sources for lag in partition_lags(s)))
         self._note_bounded(offsets)
         return channel_positions(offsets)
 
     def _note_bounded(self, offsets: Sequence[str | None]) -> None:
         self._read_to_end = {
-            uid
-            for uid, source in self._bounded.items()
-            if any(offset and _is_finished(source, offset) for offset in offsets)
+            uid for uid, source in self._bounded.items() if _is_finished(source, offsets)
         }
 
     def wait(self) -> None:
@@ -286,35 +308,18 @@ class RunningRegion:
             self.query.stop()
 
 
-def _open_beside_others(source: Source, spark: SparkSession) -> Any:
+def _open_beside_others(opener: Any, spark: SparkSession) -> Any:
     """A source that can wait for rows is told not to, where others would wait with it."""
-    opening = getattr(source.open, "beside_others", source.open)
-    return opening(spark)
+    return getattr(opener, "beside_others", opener)(spark)
 
 
-def source_lag(report: Mapping[str, Any]) -> int:
-    """How far a source is ahead of the query, if its offsets are made of numbers."""
-    end, latest = (_parsed(report.get(name)) for name in ("endOffset", "latestOffset"))
-    if isinstance(end, dict) and "channel" in end:
-        return 0
-    return max(0, _distance(end, latest))
+def _is_finished(source: Any, offsets: Sequence[str | None]) -> bool:
+    if hasattr(source, "has_read_all"):
+        return bool(source.has_read_all(offsets))
+    return any(offset and _is_end_of(source, offset) for offset in offsets)
 
 
-def _parsed(offset: object) -> object:
-    try:
-        return json.loads(offset) if isinstance(offset, str) else offset
-    except ValueError:
-        return None
-
-
-def _distance(start: object, end: object) -> int:
-    if isinstance(start, dict) and isinstance(end, dict):
-        return sum(_distance(start[key], end[key]) for key in start.keys() & end.keys())
-    numbers = isinstance(start, int) and isinstance(end, int)
-    return end - start if numbers else 0  # type: ignore[operator]
-
-
-def _is_finished(source: Any, offset: str) -> bool:
+def _is_end_of(source: Any, offset: str) -> bool:
     try:
         return bool(source.finished(offset))
     except UsageError:

@@ -172,7 +172,8 @@ class StoppedJob:
                 return None
             folder = storage.locate(f"segments/{segment.folder}")
             files = tuple(f"{folder}/{name}" for name, _ in segment.files)
-            found.append(EpochSegment(batch, files, segment.size))
+            sizes = tuple(size for _, size in segment.files)
+            found.append(EpochSegment(batch, files, segment.size, sizes))
         return found
 
     # Settling, with the claim

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast import clock
+from holdfast.protocol.lag import PartitionLag
 from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.statistics import CheckpointFigures, Status
 from holdfast.settings import Settings
@@ -57,6 +58,8 @@ class RegionView:
     watermark: str | None = None
     lag: int = 0
     """Rows of its sources that it has not read."""
+    partitions: tuple[PartitionLag, ...] = ()
+    """The same of each partition of its Kafka topics."""
     behind: int = 0
     """Segments of its input channels that it has not read."""
 
@@ -254,6 +257,7 @@ def _region(running: RunningJob, region: RunningRegion, state: str) -> RegionVie
         backpressured=figures.backpressured,
         watermark=figures.watermark,
         lag=figures.lag,
+        partitions=figures.partitions,
         behind=sum(_behind(running, uid, channel) for channel in inputs),
     )
 

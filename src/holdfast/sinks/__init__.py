@@ -5,10 +5,12 @@ Exactly once, visible when their checkpoint completes:
 ``postgres(url, table)``      PostgreSQL; with ``key`` rows replace older ones
 ``mysql(url, table)``         MariaDB and MySQL
 ``sqlite(path, table)``       SQLite
+``kafka(servers, topic)``     Kafka topics, by transactions
 ``write_ahead(connect, table)``  any other database with a DB-API driver
 
 With ``delivery="idempotent"`` and a key the databases show rows at once, and write them again after
-a crash. At least once: ``console()``, ``foreach_batch(fn)``.
+a crash. At least once: ``console()``, ``foreach_batch(fn)``, Kafka with
+``delivery="at-least-once"``.
 
 Of your own: subclass ``TwoPhaseCommitSink`` for a store that can prepare a transaction,
 ``WriteAheadSink`` for one that cannot.
@@ -21,12 +23,14 @@ from holdfast.sinks.files.manifest import CommittedEpoch
 from holdfast.sinks.files.sink import FilesSink, committed_epochs, committed_files, files
 from holdfast.sinks.interface import (
     CheckedSink,
+    ClaimingSink,
     Epoch,
     EpochSegment,
     EpochSink,
     Handle,
     PlainSink,
 )
+from holdfast.sinks.kafka.sink import kafka
 from holdfast.sinks.mysql.sink import mysql
 from holdfast.sinks.plain import ForeachBatchSink, console, foreach_batch
 from holdfast.sinks.postgres.sink import postgres
@@ -38,6 +42,7 @@ from holdfast.sinks.dbapi.sink import write_ahead  # isort: skip
 
 __all__ = [
     "CheckedSink",
+    "ClaimingSink",
     "CommittedEpoch",
     "Distributed",
     "Epoch",
@@ -58,6 +63,7 @@ __all__ = [
     "files",
     "for_runtime",
     "foreach_batch",
+    "kafka",
     "mysql",
     "postgres",
     "sqlite",

@@ -24,6 +24,8 @@ class EpochSegment:
     batch: int
     files: tuple[str, ...]
     size: int
+    sizes: tuple[int, ...] = ()
+    """Of each file; a sink that keeps rows is told them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,18 @@ class EpochSink(Protocol):
 
     def describe(self, handle: Handle) -> list[str]:
         """What a person should read about a transaction, a line for each part of it."""
+
+
+@runtime_checkable
+class ClaimingSink(EpochSink, Protocol):
+    """A sink that has names of its own in the store, which nobody else must use."""
+
+    def claim(self, job_id: str, sink: str) -> None:
+        """After ``check``, before anything else, at every start of the job.
+
+        Whoever has used the names before is shut out, and what it has left open is ended. Raise
+        ``UsageError`` if they are another job's.
+        """
 
 
 @runtime_checkable

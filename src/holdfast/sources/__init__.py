@@ -3,8 +3,10 @@
 from holdfast import sources
 
 job.source("orders", sources.generator(rows_per_second=1000))
+job.source("clicks", sources.kafka("broker:9092", "clicks"))
 """
 
 from holdfast.sources.generator import Generator, generator
+from holdfast.sources.kafka.source import KafkaSource, kafka
 
-__all__ = ["Generator", "generator"]
+__all__ = ["Generator", "KafkaSource", "generator", "kafka"]

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+import pyspark
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from holdfast.spark.session import active_session, is_local, new_session, submitted_settings
+from holdfast.spark.connectors import (
+    Connector,
+    connector_settings,
+    could_not_fetch,
+    require_connectors,
+)
+from holdfast.spark.session import (
+    active_session,
+    is_local,
+    is_submitted,
+    new_session,
+    spark_home,
+    submitted_settings,
+)
 
 _CONTEXT = {
     # Regions share the cores fairly: each has a pool of its own.
@@ -27,18 +42,38 @@ _NEVER = str(2**31 - 1)
 
 
 def job_session(
-    name: str, master: str | None, sql: Mapping[str, str], user: Mapping[str, str]
+    name: str,
+    master: str | None,
+    sql: Mapping[str, str],
+    user: Mapping[str, str],
+    needed: Collection[Connector] = (),
 ) -> SparkSession:
-    """A session with these settings: in the Spark that runs already, or in a new one."""
+    """A session with these settings: in the Spark that runs already, or in a new one.
+
+    ``NoConnector`` if that has not got what is ``needed``.
+    """
     if active_session() is None:
-        new_session(name, context_settings(master, user, submitted_settings()))
+        _start(name, context_settings(master, user, submitted_settings()), needed)
     active = active_session()
     assert active is not None
+    require_connectors(active, needed)
     session = active.newSession()
     for key, value in {**sql, **user}.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+def _start(name: str, chosen: Mapping[str, str], needed: Collection[Connector]) -> None:
+    version = pyspark.__version__
+    # Java runs already below spark-submit: its class path is what it is.
+    more = {} if is_submitted() else connector_settings(needed, chosen, version, spark_home())
+    try:
+        new_session(name, {**chosen, **more})
+    except PySparkRuntimeError as error:
+        if not more:
+            raise
+        raise could_not_fetch(needed, version) from error
 
 
 def context_settings(

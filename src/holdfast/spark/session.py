@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from holdfast.spark.java import find_java
@@ -64,18 +65,28 @@ def _stay_here() -> dict[str, str]:
 
 
 def _ensure_interpreters(conf: Mapping[str, str]) -> None:
-    if _SUBMITTED not in os.environ:  # else Java runs already
+    if not is_submitted():  # else Java runs already
         os.environ["JAVA_HOME"] = str(find_java(os.environ).home)
     if (chosen := conf.get("spark.pyspark.python")) is not None:
         os.environ["PYSPARK_PYTHON"] = chosen  # only spark-submit would do so by itself
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` has started this process, so that Java runs already."""
+    return _SUBMITTED in os.environ
+
+
+def spark_home() -> Path:
+    """Where Spark's own files are."""
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
 def submitted_settings() -> dict[str, str]:
     """What ``spark-submit`` was told, if it has started this process."""
     from pyspark import SparkConf, SparkContext
 
-    if _SUBMITTED not in os.environ:
+    if not is_submitted():
         return {}
     SparkContext._ensure_initialized()
     told = dict(SparkConf(_jvm=SparkContext._jvm).getAll())

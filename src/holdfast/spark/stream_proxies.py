@@ -32,7 +32,7 @@ class Reader(Protocol):
         """The Java ``PartitionReaderFactory`` for those partitions."""
 
 
-class _Proxy:
+class Proxy:
     """Spark keeps these objects in maps and compares plans that contain them."""
 
     def __init__(self, gateway: Any, name: str) -> None:
@@ -56,7 +56,7 @@ class _Proxy:
         return self._gateway.new_array(java_class, 0)
 
 
-class StreamTable(_Proxy):
+class StreamTable(Proxy):
     """A table that can only be read as a stream."""
 
     def __init__(self, gateway: Any, name: str, steering: Steering, reader: Reader) -> None:
@@ -105,7 +105,7 @@ class StreamTable(_Proxy):
         implements = (f"{_CONNECTOR}.catalog.SupportsRead",)
 
 
-class _Scan(_Proxy):
+class _Scan(Proxy):
     """Scan and scan builder in one: nothing is pushed down, so there is nothing to build."""
 
     def __init__(self, gateway: Any, name: str, steering: Steering, reader: Reader) -> None:
@@ -152,7 +152,7 @@ class _Scan(_Proxy):
         implements = (f"{_CONNECTOR}.read.ScanBuilder", f"{_CONNECTOR}.read.Scan")
 
 
-class _Stream(_Proxy):
+class _Stream(Proxy):
     """One source of one run of a query."""
 
     def __init__(self, gateway: Any, name: str, steering: Steering, reader: Reader) -> None:

@@ -58,18 +58,23 @@ class ParquetReader:
 
     @cached_property
     def _factory(self) -> Any:
-        # Built by hand, the factory would lack settings that only a scan of a table adds.
-        jvm = self._gateway.jvm
-        options = string_map(jvm, _STRICT)
-        table = jvm.org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable(
-            "parquet",
-            self._session,
-            options,
-            jvm.PythonUtils.toSeq([]),
-            jvm.scala.Some(self.schema),
-            java_class(jvm, _PARQUET),
-        )
-        return table.newScanBuilder(options).build().createReaderFactory()
+        return parquet_factory(self._gateway, self._session, self.schema)
+
+
+def parquet_factory(gateway: Any, session: Any, schema: Any) -> Any:
+    """Spark's reader of Parquet files, as executors make it. All are Java objects."""
+    # Built by hand, the factory would lack settings that only a scan of a table adds.
+    jvm = gateway.jvm
+    options = string_map(jvm, _STRICT)
+    table = jvm.org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable(
+        "parquet",
+        session,
+        options,
+        jvm.PythonUtils.toSeq([]),
+        jvm.scala.Some(schema),
+        java_class(jvm, _PARQUET),
+    )
+    return table.newScanBuilder(options).build().createReaderFactory()
 
 
 class RangeReader:

@@ -26,6 +26,8 @@ _ANOTHER_MACHINE = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"']
 class JobProcess:
     """Starts a job again and again in one directory."""
 
+    module = "tests.faults.jobs.runner"
+
     def __init__(self, spec: JobSpec, out: Path) -> None:
         self.spec = spec
         self.out = out
@@ -49,7 +51,7 @@ class JobProcess:
         command = [
             sys.executable,
             "-m",
-            "tests.faults.jobs.runner",
+            self.module,
             str(self._spec_file),
             str(self.out),
         ]

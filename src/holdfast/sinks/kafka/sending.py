@@ -1,0 +1,118 @@
+"""Sending one part of an epoch: one transaction, with the marker that says so.
+
+    1  init_transactions   whoever had this id before is fenced; what it left open is aborted or,
+                           if the broker had begun to commit it, committed to its end
+    2  read the markers    nobody else can add one now. Is the epoch there? Then nothing is to do
+    3  begin, send rows
+    4  send the marker     when the broker has all rows
+    5  commit
+
+A writer that dies before 5 has sent nothing that a reader of committed records sees, one that dies
+after it has left the marker. One that does not know whether 5 has happened begins again at 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.protocol.sent import SentMarker, Verdict, judge, to_leave
+from holdfast.sinks.kafka.client import Cluster, KafkaFenced
+from holdfast.sinks.kafka.markers import Markers, encode
+from holdfast.sinks.kafka.rows import records
+from holdfast.sinks.kafka.writers import Writer
+from holdfast.steps import step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfEpoch:
+    """Which rows, of whom."""
+
+    base: str
+    """Of the names at the broker."""
+    number: int
+    owner: str
+    """The job that took the checkpoint."""
+    runner: str
+    """The job that runs now."""
+    sink: str
+    checkpoint: int
+
+
+def send_part(
+    cluster: Cluster, part: PartOfEpoch, batches: Iterable[pa.RecordBatch], topic: str | None
+) -> None:
+    """Do the five steps; nothing at all for a part without rows."""
+    filled = (rows for rows in batches if rows.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return
+    writer = Writer(cluster, part.base, part.number)
+    try:
+        with step("fence", part.sink):
+            writer.fence()
+        with cluster.telling():
+            found = Markers(cluster, part.base).of(part.number, part.owner, part.runner)
+        if _is_sent(part, found):
+            return
+        with step("begin", part.sink):
+            writer.begin()
+        try:
+            markers = to_leave(found, part.owner, part.runner, part.checkpoint)
+            _send(writer, part, itertools.chain([first], filled), topic, markers)
+        except BaseException:
+            writer.abort()
+            raise
+    finally:
+        writer.close()
+
+
+def _is_sent(part: PartOfEpoch, found: list[SentMarker]) -> bool:
+    verdict = judge(found, part.owner, part.runner, part.checkpoint)
+    if verdict is Verdict.TAKEN_OVER:
+        raise KafkaFenced(
+            "another job has taken over this sink's names at the broker",
+            hint="Give each job a transactional_id_prefix of its own.",
+            prefix=part.base,
+            other=found[-1].job_id,
+        )
+    return verdict is Verdict.SENT
+
+
+def _send(
+    writer: Writer,
+    part: PartOfEpoch,
+    batches: Iterable[pa.RecordBatch],
+    topic: str | None,
+    markers: list[SentMarker],
+) -> None:
+    sent = 0
+    for rows in batches:
+        with step("invoke", part.sink):
+            writer.send(records(rows, topic))
+        sent += rows.num_rows
+    with step("prepare", part.sink):
+        writer.arrive()
+        for marker in markers:
+            put_marker(writer, part.base, part.number, marker, sent)
+    with step("part", part.sink):
+        writer.commit()
+
+
+def mark(writer: Writer, base: str, part: int, marker: SentMarker) -> None:
+    """Leave a marker in a transaction of its own."""
+    writer.begin()
+    put_marker(writer, base, part, marker, 0)
+    writer.commit()
+
+
+def put_marker(writer: Writer, base: str, part: int, marker: SentMarker, rows: int) -> None:
+    """When the broker has it, a commit makes the rows and the marker visible together."""
+    key, value = encode(marker, rows)
+    writer.send([{"topic": base, "partition": part, "key": key, "value": value}])
+    writer.arrive()

@@ -1,0 +1,281 @@
+"""Kafka topics, exactly once: the rows of an epoch are one transaction, with a marker in it.
+
+Nothing is sent before the checkpoint is complete: its rows are staged, and a copy of them is part
+of it. Then a task sends them (see ``sending``). Kafka's transactions cannot be prepared and then
+committed by somebody else, so this is the write-ahead way; ``docs/decisions/0010-kafka-sink.md``
+has the reasons, and what holds after a crash at any point.
+
+**What a reader sees.** One with ``isolation.level=read_committed`` sees whole epochs. With
+``parallelism=n`` an epoch is n transactions: such a reader may for a moment see some of them.
+Rows of one key are always in one transaction, in the order of their batches and files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.protocol.sent import Claim, SentMarker, judge_claim, newest_of
+from holdfast.sinks.interface import Epoch, Handle
+from holdfast.sinks.kafka import checks, fitting
+from holdfast.sinks.kafka.client import Cluster
+from holdfast.sinks.kafka.markers import Markers
+from holdfast.sinks.kafka.names import base_name, refuse_prefix
+from holdfast.sinks.kafka.options import refuse_options
+from holdfast.sinks.kafka.plain import KafkaPlain
+from holdfast.sinks.kafka.rows import refuse_columns, selected
+from holdfast.sinks.kafka.sending import PartOfEpoch, mark
+from holdfast.sinks.kafka.tasks import send_epoch
+from holdfast.sinks.kafka.writers import Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+Delivery = Literal["exactly-once", "at-least-once"]
+LostMarkers = Literal["refuse", "send", "skip"]
+_log = logging.getLogger(__name__)
+
+
+class MarkersLost(UsageError):
+    """It cannot be known any more whether an epoch was sent."""
+
+    code = "MARKERS_LOST"
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the sink has claimed."""
+
+    base: str
+    markers: str
+    """The id of the topic with the markers."""
+
+
+class KafkaSink:
+    """An ``EpochSink``. Its handle has the owner, the names at the broker and the parts."""
+
+    keeps_rows = True
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str | None,
+        *,
+        prefix: str | None = None,
+        parallelism: int = 1,
+        take_over: str | None = None,
+        lost_markers: LostMarkers = "refuse",
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._prefix = prefix
+        self._parallelism = parallelism
+        self._take_over = take_over
+        self._lost_markers = lost_markers
+        self._names: _Names | None = None
+        self._limits: dict[str, fitting.TopicLimits] = {}
+
+    def __repr__(self) -> str:
+        return f"KafkaSink({self._where})"
+
+    @property
+    def _where(self) -> str:
+        topic = f"topic {self._topic}" if self._topic is not None else "topics named in the rows"
+        return f"{topic} at {self._cluster}"
+
+    # Before the first row
+
+    def check(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002
+        """The columns fit, the cluster answers, the topic is there and may be written."""
+        refuse_columns(schema, self._topic)
+        checks.refuse_target(self._cluster, self._topic)
+        if self._topic is not None:
+            self._limits |= checks.limits_of(self._cluster, [self._topic])
+
+    def claim(self, job_id: str, sink: str) -> None:
+        """Shut out earlier writers of this sink, and end what they have left open."""
+        base = base_name(self._prefix, job_id, sink)
+        markers = Markers(self._cluster, base)
+        topic = markers.ensure(self._parallelism)
+        self._refuse_taken(markers.last(0), job_id, base)  # without disturbing anybody
+        for part in range(topic.partitions):
+            writer = Writer(self._cluster, base, part)
+            try:
+                writer.fence()
+                self._leave_claim(writer, markers, part, job_id)
+            finally:
+                writer.close()
+        self._names = _Names(base, topic.id)
+
+    def _leave_claim(self, writer: Writer, markers: Markers, part: int, job_id: str) -> None:
+        last = markers.last(part)
+        self._refuse_taken(last, job_id, markers.topic)
+        if judge_claim(last, job_id, self._take_over) is not Claim.OURS:
+            newest = newest_of(markers.of(part, job_id), job_id)  # it may have had them before
+            mark(writer, markers.topic, part, SentMarker(job_id, newest))
+
+    def _refuse_taken(self, last: SentMarker | None, job_id: str, base: str) -> None:
+        if last is None or judge_claim(last, job_id, self._take_over) is not Claim.TAKEN:
+            return
+        raise UsageError(
+            f"the transactional ids {base}-… belong to job {last.job_id}",
+            hint="Give each job a transactional_id_prefix of its own. If that job will never run "
+            f"again, or this one was restored from it: take_over='{last.job_id}'.",
+            job=job_id,
+            servers=self._cluster.servers,
+        )
+
+    # Epochs
+
+    def pre_commit(self, epoch: Epoch) -> Handle:
+        """The rows are staged already. What could never be sent must not be promised."""
+        if self._names is None:
+            raise UsageError("the sink's names are not claimed", sink=epoch.sink)
+        topics = self._refuse_rows(epoch) if epoch.files else []
+        return {
+            "checkpoint": epoch.checkpoint,
+            "job_id": epoch.job_id,
+            "base": self._names.base,
+            "markers": self._names.markers,
+            "parts": self._parallelism,
+            "most_bytes": fitting.most_bytes(self._limits[topic] for topic in topics),
+        }
+
+    def _refuse_rows(self, epoch: Epoch) -> list[str]:
+        """The topics of the rows.
+
+        The broker is asked only if the rows do not fit what is known of its topics, so one that is
+        away fails no checkpoint.
+        """
+        found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
+        topics = [each.topic for each in found if each.topic is not None]
+        if fitting.problems(found, self._limits):
+            self._limits |= checks.limits_of(self._cluster, topics)
+            fitting.refuse_records(found, self._limits, epoch.sink)
+        return topics
+
+    def commit(self, epoch: Epoch, handle: Handle) -> None:
+        """Send everything that has not been sent."""
+        if not epoch.files or self._is_skipped(handle):
+            return
+        part = PartOfEpoch(
+            handle["base"], 0, handle["job_id"], epoch.job_id, epoch.sink, handle["checkpoint"]
+        )
+        cluster = self._cluster.with_batches_of(handle["most_bytes"])
+        send_epoch(cluster, self._topic, epoch, part, handle["parts"])
+
+    def recover_and_commit(self, epoch: Epoch, handle: Handle) -> None:
+        """The markers tell whether there is anything to do."""
+        self.commit(epoch, handle)
+
+    def _is_skipped(self, handle: Handle) -> bool:
+        """Whether the markers are lost, and the user says that the rows have been sent."""
+        found = Markers(self._cluster, handle["base"]).find()
+        if found is not None and found.id == handle["markers"]:
+            return False
+        if self._lost_markers == "refuse":
+            raise MarkersLost(
+                "the topic with the sink's markers was deleted: it is not known whether the rows "
+                f"of checkpoint {handle['checkpoint']} have been sent",
+                hint="Look into the topic. Then start the job once with lost_markers='skip' if "
+                "they are there, or with lost_markers='send' if not.",
+                topic=handle["base"],
+                servers=self._cluster.servers,
+            )
+        _log.warning(
+            "the markers of %s are lost; checkpoint %s: %s",
+            handle["base"],
+            handle["checkpoint"],
+            self._lost_markers,
+        )
+        Markers(self._cluster, handle["base"]).ensure(handle["parts"])
+        return self._lost_markers == "skip"
+
+    def abort(self, handle: Handle) -> None:
+        """Nothing has left the job yet."""
+
+    def pending(self, job_id: str, sink: str) -> Sequence[Handle]:  # noqa: ARG002
+        """What a writer has left open is ended by ``claim``, or by the broker in the end."""
+        return ()
+
+    def describe(self, handle: Handle) -> list[str]:
+        """Where the rows go, and what the broker has."""
+        what = f"{self._where}, transactional id {handle['base']}"
+        try:
+            return [f"{what}-{part}; {said}" for part, said in self._told(handle)]
+        except HoldfastError as error:
+            return [f"{what}; Kafka does not answer: {error.message}"]
+
+    def _told(self, handle: Handle) -> Iterator[tuple[int, str]]:
+        markers = Markers(self._cluster, handle["base"])
+        for part in range(handle["parts"]):
+            newest = newest_of(markers.of(part, handle["job_id"]), handle["job_id"])
+            is_sent = newest >= handle["checkpoint"]
+            yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
+
+
+def kafka(
+    servers: str,
+    topic: str | None = None,
+    *,
+    delivery: Delivery = "exactly-once",
+    transactional_id_prefix: str | None = None,
+    parallelism: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    take_over: str | None = None,
+    lost_markers: LostMarkers = "refuse",
+) -> KafkaSink | KafkaPlain:
+    """Records of Kafka; columns as in Spark's Kafka sink (see ``rows``).
+
+    servers      ``"host:port,host:port"``
+    topic        of all rows; without it they have a column ``topic``
+    delivery     ``exactly-once``: rows appear when their checkpoint completes, to readers with
+                 ``isolation.level=read_committed``. ``at-least-once``: with their batch, and the
+                 rows of a batch may come again after a crash
+    transactional_id_prefix  of the names at the broker, for rights that are given by prefix;
+                 ``holdfast-<job id>`` if not given. Together with the sink's uid it belongs to one
+                 job
+    parallelism  how many tasks send at once. Exactly once: 1 if not given, as with more a reader
+                 could see a part of an epoch. At least once: as many as the batch has
+    options      of librdkafka, for instance ``security.protocol``, ``compression.type``,
+                 ``transaction.timeout.ms``
+    take_over    the id of a job that has used the prefix before and will not run again
+    lost_markers what to do when somebody has deleted the topic with the sink's markers: ``refuse``
+                 to go on, ``send`` the rows in question, or ``skip`` them
+    """
+    chosen = dict(options or {})
+    _refuse_arguments(servers, delivery, lost_markers, parallelism)
+    refuse_options(chosen)
+    refuse_prefix(transactional_id_prefix)
+    cluster = Cluster(servers, chosen)
+    if delivery == "at-least-once":
+        return KafkaPlain(cluster, topic, parallelism)
+    return KafkaSink(
+        cluster,
+        topic,
+        prefix=transactional_id_prefix,
+        parallelism=parallelism or 1,
+        take_over=take_over,
+        lost_markers=lost_markers,
+    )
+
+
+def _refuse_arguments(
+    servers: str, delivery: str, lost_markers: str, parallelism: int | None
+) -> None:
+    if not isinstance(servers, str) or not servers.strip():
+        raise UsageError("the Kafka sink needs servers", hint="Write 'host:9092,other:9092'.")
+    if delivery not in get_args(Delivery):
+        raise UsageError(
+            f"there is no delivery {delivery!r}", hint="It is exactly-once or at-least-once."
+        )
+    if lost_markers not in get_args(LostMarkers):
+        raise UsageError(
+            f"lost_markers cannot be {lost_markers!r}", hint="It is refuse, send or skip."
+        )
+    if parallelism is not None and parallelism < 1:
+        raise UsageError("parallelism is at least 1", given=parallelism)

@@ -1,0 +1,1 @@
+"""Kafka topics, read by Spark's own connector."""

@@ -1,0 +1,91 @@
+"""The judge: what readers see in a topic, by a client that knows nothing of the sink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_PATIENCE = 20.0
+NONE: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record as a reader gets it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp: int
+
+
+def committed(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[Seen]:
+    """Whatever a reader of committed records can see now, by partition and offset."""
+    return _read(servers, topic, "read_committed", options)
+
+
+def everything(servers: str, topic: str) -> list[Seen]:
+    """Also what was aborted, or is in an open transaction."""
+    return _read(servers, topic, "read_uncommitted", NONE)
+
+
+def values(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[str]:
+    """Committed values as text."""
+    return [(record.value or b"").decode() for record in committed(servers, topic, options)]
+
+
+def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "judge",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
+            "auto.offset.reset": "earliest",
+            **options,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=_PATIENCE).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        return sorted(_until_ends(consumer, len(partitions)), key=lambda r: (r.partition, r.offset))
+    finally:
+        consumer.close()
+
+
+def _until_ends(consumer: Any, partitions: int) -> list[Seen]:
+    from confluent_kafka import KafkaError, KafkaException
+
+    seen: list[Seen] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + _PATIENCE
+    while len(ended) < partitions:
+        assert time.monotonic() < deadline, "the topic cannot be read to its end"
+        for record in consumer.consume(10_000, timeout=0.02):
+            error = record.error()
+            if error is None:
+                seen.append(_seen(record))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(record.partition())
+            else:
+                raise KafkaException(error)
+    return seen
+
+
+def _seen(record: Any) -> Seen:
+    return Seen(
+        record.partition(),
+        record.offset(),
+        record.key(),
+        record.value(),
+        list(record.headers() or ()),
+        record.timestamp()[1],
+    )
