@@ -34,7 +34,7 @@ test: check ## every test: real Spark, real servers, real crashes
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo
 
-soak: $(READY) ## hurt a job 400 times by chance and recount its rows (SOAK="--seed 7 --faults 1000")
+soak: $(READY) ## hurt two jobs by chance, 400 times and for 1000 epochs by Kafka, and recount their rows (SOAK="--kafka --seed 7")
 	$(BIN)/python -m tests.soak $(SOAK)
 
 bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md

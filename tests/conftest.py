@@ -23,6 +23,7 @@ os.environ.pop("COLUMNS", None)
 
 SLOW = (
     "test_soak.py",
+    "test_soak_kafka.py",
     "test_sink_crashes.py",
     "test_job_crash_points.py",
     "test_cluster.py",

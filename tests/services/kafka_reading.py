@@ -38,6 +38,44 @@ def values(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[
     return [(record.value or b"").decode() for record in committed(servers, topic, options)]
 
 
+class Arrivals:
+    """Tells when a topic gets records, those of open transactions too."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        from confluent_kafka import Consumer
+
+        self._servers = servers
+        self._topic = topic
+        self._known: list[Any] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "judge",
+                "isolation.level": "read_uncommitted",
+                "log_level": 2,
+            }
+        )
+
+    def end(self) -> int:
+        """The ends of all partitions together: it grows with each record."""
+        ask = self._consumer.get_watermark_offsets
+        return sum(ask(place, timeout=_PATIENCE)[1] for place in self._places())
+
+    def _places(self) -> list[Any]:
+        """Asked for once: what is waited for may last for moments only."""
+        from confluent_kafka import TopicPartition
+
+        if not self._known:
+            topic = self._consumer.list_topics(self._topic, timeout=_PATIENCE).topics[self._topic]
+            self._known = [TopicPartition(self._topic, number) for number in topic.partitions]
+        return self._known
+
+    def has_open_transaction(self) -> bool:
+        """If nothing was ever aborted: whether there are records that are not committed."""
+        visible = len(committed(self._servers, self._topic))
+        return len(everything(self._servers, self._topic)) > visible
+
+
 def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:
     from confluent_kafka import Consumer, TopicPartition
 

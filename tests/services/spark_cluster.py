@@ -36,7 +36,7 @@ class Executor:
 
     def kill(self) -> None:
         """``kill -9``."""
-        _kill(self.pid)
+        kill(self.pid)
 
     @property
     def has_had_tasks(self) -> bool:
@@ -51,7 +51,7 @@ class Executor:
     def kill_python_workers(self) -> None:
         """``kill -9`` of all that there are now."""
         for worker in self.python_workers():
-            _kill(worker)
+            kill(worker)
 
 
 class SparkCluster:
@@ -184,7 +184,8 @@ def _threads(pid: int) -> set[str]:
     return found
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
+    """``kill -9``."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 

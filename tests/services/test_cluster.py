@@ -19,13 +19,16 @@ from holdfast.errors import HoldfastError
 from holdfast.protocol.records import FailureRecord
 from holdfast.runtime.failure_log import FailureLog
 from holdfast.server.registry import Registry
-from tests.faults.jobs.judge import check_output, everything
+from tests.faults.jobs.judge import Rows, check_output, everything
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, SourceSpec, chain, hurried
 from tests.faults.jobs.stores import check_all
 from tests.faults.jobs.supervised import Supervised
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_reading import Arrivals, values
+from tests.services.kafka_reading import everything as all_records
 from tests.services.postgres_server import PostgresServer
-from tests.services.spark_cluster import Executor, SparkCluster, spark_cluster
+from tests.services.spark_cluster import Executor, SparkCluster, kill, spark_cluster
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
         yield found
 
 
-def spec(out: Path, cluster: SparkCluster, database: str) -> JobSpec:
+def spec(out: Path, cluster: SparkCluster, database: str, topic: str) -> JobSpec:
     """The chain, so slow that its sources do not end before everything has happened."""
     (out / "events").mkdir(parents=True)
     settings = {
@@ -53,7 +56,13 @@ def spec(out: Path, cluster: SparkCluster, database: str) -> JobSpec:
         "spark.eventLog.dir": f"file:{out}/events",
     }
     sources = (SourceSpec("fast", 40_000, 100, 40), SourceSpec("slow", 8_000, 30, 8))
-    return replace(chain(), sources=sources, settings=settings, stores={"postgres": database})
+    return replace(
+        chain(),
+        sources=sources,
+        settings=settings,
+        stores={"postgres": database},
+        topics={"left": topic},
+    )
 
 
 class Events:
@@ -104,9 +113,10 @@ class Events:
 class Place:
     """A job on a cluster."""
 
-    def __init__(self, job: JobProcess, cluster: SparkCluster) -> None:
+    def __init__(self, job: JobProcess, cluster: SparkCluster, arrivals: Arrivals) -> None:
         self.job = job
         self.cluster = cluster
+        self.arrivals = arrivals
         self.events = Events(job.out / "events")
 
     def checkpoints(self) -> dict[str, Any]:
@@ -187,6 +197,22 @@ def lose_an_executor_during_a_checkpoint(place: Place) -> None:
         place.progress()
 
 
+def lose_all_executors_while_they_send_to_kafka(place: Place) -> None:
+    """With those who run their tasks, as when a machine dies, and a transaction stays open."""
+    while True:
+        executors = place.executors()
+        victims = [pid for each in executors for pid in (*each.python_workers(), each.pid)]
+        before = place.arrivals.end()
+        while place.arrivals.end() == before:
+            assert place.job.running, place.job.words()
+            time.sleep(0.001)
+        for victim in victims:  # known before, as looking for them takes longer than sending
+            kill(victim)
+        if place.arrivals.has_open_transaction():
+            return
+        place.progress()
+
+
 def lose_a_worker(place: Place) -> None:
     place.executors()
     place.cluster.kill_worker("one")
@@ -233,6 +259,7 @@ FAULTS = (
     lose_executors_until_spark_gives_up,
     lose_an_executor,
     lose_an_executor_during_a_checkpoint,
+    lose_all_executors_while_they_send_to_kafka,
     lose_a_worker,
     lose_all_executors,
     lose_a_python_worker,
@@ -242,10 +269,12 @@ FAULTS = (
 
 @pytest.mark.timeout(1200)
 def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
-    tmp_path: Path, cluster: SparkCluster, postgres: PostgresServer
+    tmp_path: Path, cluster: SparkCluster, postgres: PostgresServer, kafka: KafkaBroker
 ) -> None:
-    slow = spec(tmp_path / "job", cluster, postgres.new_database())
-    place = Place(JobProcess(slow, tmp_path / "job"), cluster)
+    topic = kafka.new_topic()
+    slow = spec(tmp_path / "job", cluster, postgres.new_database(), f"{kafka.servers}/{topic}")
+    arrivals = Arrivals(kafka.servers, topic)
+    place = Place(JobProcess(slow, tmp_path / "job"), cluster, arrivals)
     place.job.start()
     try:
         place.progress()
@@ -261,7 +290,17 @@ def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
     finish_by_command(slow, place.job.out, cluster)
     check_output(slow, place.job.out, everything(slow))
     check_all(slow, everything(slow))
+    check_topic(kafka, topic, everything(slow).output(slow.regions[0]))
     check_regions_came_back(place.failures())
+
+
+def check_topic(kafka: KafkaBroker, topic: str, expected: Rows) -> None:
+    """Each row once; what was sent by those who died is there too, and hidden."""
+    seen = [int(text) for text in values(kafka.servers, topic)]
+    assert sorted(seen) == sorted(n for _, n in expected)
+    assert len(all_records(kafka.servers, topic)) > len(seen), "nobody died while sending"
+    ours = [state for name, state in kafka.transactions().items() if "-kafka-left-" in name]
+    assert set(ours) <= {"CompleteCommit", "CompleteAbort"}, ours
 
 
 def check_others_took_over(events: Events) -> None:

@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
+import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.server.processes import session
 from holdfast.storage import open_storage
 from tests.faults.jobs.judge import check_output, everything
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, chain, hurried
 from tests.faults.test_job_crash_points import check_visible
+from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_reading import Arrivals, committed
+from tests.services.kafka_reading import everything as all_records
 from tests.services.processes import missing
 from tests.services.servers import S3Server
+from tests.services.test_kafka_crashes import (
+    KafkaJob,
+    assert_nothing_open,
+    check_once,
+    kafka_job,
+)
 
 POINTS = ["copy:after#3", "store:before", "store:after"]
 
@@ -79,6 +92,52 @@ def test_of_two_runners_on_two_machines_the_newer_goes_on_and_every_row_counts_o
     newer.finish()
     check_output(job, newer.out, everything(job))
     check_nothing_left_over(newer, f"{base}/kept")
+
+
+@pytest.mark.timeout(900)
+def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_wakes(
+    hdfs: str, spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        missing("only root can pretend to be another machine")
+    base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
+    places = {"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"}
+    job = KafkaJob(kafka.servers, kafka.new_topic(3), 80_000, 4_000, settings=places)
+    older = kafka_job(job, tmp_path)
+    older.start()
+    visible = halt_while_it_sends(older, job)
+    newer = kafka_job(replace(job, rows_per_second=1e9), tmp_path)
+    newer.start(machine="elsewhere")
+    assert newer.wait_until(lambda: len(committed(job.servers, job.topic)) > visible)
+    halt(older, signal.SIGCONT)
+    assert older.wait() == 1
+    assert "newer=2, host=elsewhere" in older.words()
+    newer.finish()
+    check_once(kafka, job, job.rows)
+    assert_nothing_open(kafka)
+    sent = Counter(record.value for record in all_records(job.servers, job.topic))
+    assert max(sent.values()) == 2, "what it had sent when it was halted was sent again"
+
+
+def halt_while_it_sends(process: JobProcess, job: KafkaJob) -> int:
+    """With rows in a transaction that is open; how many rows are visible by then."""
+    arrivals = Arrivals(job.servers, job.topic)
+    while True:
+        before = arrivals.end()
+        while arrivals.end() == before:
+            assert process.running, process.words()
+            time.sleep(0.001)
+        halt(process, signal.SIGSTOP)
+        if arrivals.has_open_transaction():
+            return len(committed(job.servers, job.topic))
+        halt(process, signal.SIGCONT)
+
+
+def halt(process: JobProcess, number: signal.Signals) -> None:
+    """The runner, its JVM and those who run its tasks."""
+    assert process.process is not None
+    for pid in session(process.process.pid):
+        os.kill(pid, number)
 
 
 @pytest.mark.timeout(900)

@@ -10,9 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Generic, TypeVar
 
 from holdfast.server.registry import Runner
+from tests.soak.ground import Ground
 from tests.soak.world import World
+
+Hurt = TypeVar("Hurt", bound=Ground)
 
 HOUR = 3600
 _RECENT = 40
@@ -20,10 +24,10 @@ _RECENT = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Generic[Hurt]):
     """Something that may happen, as often as its weight says."""
 
-    happen: Callable[[World, Random], str]
+    happen: Callable[[Hurt, Random], str]
     weight: int = 1
     """Those that cost a start of Spark are rarer."""
 
@@ -35,42 +39,42 @@ class Fault:
 # Processes
 
 
-def a_task_dies(world: World, dice: Random) -> str:
+def a_task_dies(world: Ground, dice: Random) -> str:
     victim = dice.choice(world.wait_for(world.python_workers))
-    _kill(victim)
+    kill(victim)
     return f"Python worker {victim}"
 
 
-def the_jvm_dies(world: World, _: Random) -> str:
+def the_jvm_dies(world: Ground, _: Random) -> str:
     runner = world.runner()
-    _kill(_jvm(runner))
-    return f"JVM {_jvm(runner)}"
+    kill(jvm_of(runner))
+    return f"JVM {jvm_of(runner)}"
 
 
-def the_jvm_hangs(world: World, _: Random) -> str:
-    jvm = _jvm(world.runner())
+def the_jvm_hangs(world: Ground, _: Random) -> str:
+    jvm = jvm_of(world.runner())
     os.kill(jvm, signal.SIGSTOP)
     return f"JVM {jvm}"
 
 
-def the_runner_dies(world: World, _: Random) -> str:
+def the_runner_dies(world: Ground, _: Random) -> str:
     runner = world.runner().process.pid
-    _kill(runner)
+    kill(runner)
     return f"runner {runner}"
 
 
-def the_runner_dies_again_while_it_starts(world: World, dice: Random) -> str:
+def the_runner_dies_again_while_it_starts(world: Ground, dice: Random) -> str:
     first = world.runner()
-    _kill(first.process.pid)
+    kill(first.process.pid)
     supervisor = world.supervisor.pid
     second = world.wait_for(lambda: world.starting(first.process.pid))
     until = dice.uniform(0.2, 4.0)
     world.until_it_hurts(until)
-    _kill(second)
+    kill(second)
     return f"runner {first.process.pid} of supervisor {supervisor}, then {second} {until:.1f} s on"
 
 
-def the_supervisor_dies(world: World, _: Random) -> str:
+def the_supervisor_dies(world: Ground, _: Random) -> str:
     world.runner()  # before that there is nothing that could stop in order
     supervisor = world.supervisor.pid
     world.supervisor.kill()
@@ -80,14 +84,14 @@ def the_supervisor_dies(world: World, _: Random) -> str:
     return f"supervisor {supervisor}; its runner stopped in order"
 
 
-def everything_dies(world: World, _: Random) -> str:
+def everything_dies(world: Ground, _: Random) -> str:
     world.runner()
     world.kill_everything()
     world.start()
     return "as when the machine loses its power"
 
 
-def an_operator_stops_and_starts_it(world: World, _: Random) -> str:
+def an_operator_stops_and_starts_it(world: Ground, _: Random) -> str:
     world.runner()
     world.stop()
     world.start()
@@ -123,7 +127,7 @@ def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> s
     state = [path for path in world.working_files() if "/state/" in str(path)]
     for path in state:
         path.unlink(missing_ok=True)
-    _kill(runner)
+    kill(runner)
     return f"checkpoint {newest} and all state"
 
 
@@ -156,7 +160,7 @@ def no_checkpoint_can_be_written(world: World, _: Random) -> str:
 
 def the_disk_is_full(world: World, _: Random) -> str:
     runner = world.runner()
-    with _no_room_for(runner.process.pid), _no_room_for(_jvm(runner)):
+    with _no_room_for(runner.process.pid), _no_room_for(jvm_of(runner)):
         world.until_it_hurts(4)
     return "no file of the runner and its JVM could grow"
 
@@ -237,11 +241,11 @@ ON_A_CLUSTER = (
 )
 
 
-def _jvm(runner: Runner) -> int:
+def jvm_of(runner: Runner) -> int:
     assert runner.jvm is not None
     return runner.jvm.pid
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

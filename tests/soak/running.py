@@ -10,8 +10,8 @@ from random import Random
 from tests.services.postgres_server import PostgresServer
 from tests.services.spark_cluster import spark_cluster
 from tests.soak.clock import FakeClock
-from tests.soak.faults import IN_ONE_PROCESS, ON_A_CLUSTER, Fault
-from tests.soak.world import World, world
+from tests.soak.faults import IN_ONE_PROCESS, ON_A_CLUSTER, Fault, Hurt
+from tests.soak.world import world
 
 
 def soak(
@@ -39,12 +39,12 @@ def soak(
     say(f"every row counted once after {faults + on_cluster} faults, seed {seed}")
 
 
-def named(only: str | None, possible: Sequence[Fault]) -> list[Fault]:
+def named(only: str | None, possible: Sequence[Fault[Hurt]]) -> list[Fault[Hurt]]:
     """All of them, or one."""
     return [fault for fault in possible if only in (None, fault.name)]
 
 
-def draw(dice: Random, possible: Sequence[Fault], number: int) -> list[Fault]:
+def draw(dice: Random, possible: Sequence[Fault[Hurt]], number: int) -> list[Fault[Hurt]]:
     """By weight, but the likeliest of them at least once."""
     chosen = sorted(possible, key=lambda fault: -fault.weight)[: number // 2]
     weights = [fault.weight for fault in possible]
@@ -53,7 +53,9 @@ def draw(dice: Random, possible: Sequence[Fault], number: int) -> list[Fault]:
     return chosen
 
 
-def hurt(here: World, dice: Random, faults: Sequence[Fault], say: Callable[[str], None]) -> None:
+def hurt(
+    here: Hurt, dice: Random, faults: Sequence[Fault[Hurt]], say: Callable[[str], None]
+) -> None:
     """One after the other; after each the job must go on."""
     for number, fault in enumerate(faults, 1):
         say(f"{number:4} {fault.name}")

@@ -17,6 +17,7 @@ from tests.unit.server_jobs import settings
 
 LOST = Cause("holdfast.KafkaDataLost", "topic clicks is gone", "KAFKA_DATA_LOST")
 DAMAGED = Cause("holdfast.DamagedFile", "cut short", "DAMAGED_FILE")
+WRITTEN = Cause("holdfast.AlreadyPublished", "the file exists", "ALREADY_PUBLISHED")
 AWAY = Cause("java.net.ConnectException", "Connection refused")
 
 
@@ -27,6 +28,7 @@ class Job:
         self.committed = 3
         self.done: list[str] = []
         self.failed: HoldfastError | None = None
+        self.replaced_another = False
 
     def batches(self, region: str | None) -> int:
         return self.committed
@@ -46,6 +48,9 @@ class Job:
     def fail(self, error: HoldfastError) -> None:
         self.failed = error
         self.done.append("fail")
+
+    def has_replaced_another(self) -> bool:
+        return self.replaced_another
 
 
 class Run:
@@ -110,3 +115,15 @@ def test_a_loss_that_is_found_at_the_restart_itself_ends_the_job_too(run: Run) -
 def test_other_failures_climb_as_before(run: Run) -> None:
     climbed = [run.fails_of(AWAY) for _ in range(3)]
     assert climbed == ["revive a", "revive all from own query logs", "revive all from checkpoint"]
+
+
+def test_what_a_replaced_runner_writes_with_its_last_breath_is_read_anew_by_all(run: Run) -> None:
+    run.job.replaced_another = True
+    assert run.fails_of(WRITTEN) == "revive all from own query logs"
+    record = run.log.all()[-1]
+    assert record.kind == "Recoverable"
+    assert "has been replaced" in record.why
+
+
+def test_whoever_else_writes_to_the_jobs_files_ends_it(run: Run) -> None:
+    assert run.fails_of(WRITTEN) == "fail"

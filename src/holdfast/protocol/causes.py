@@ -28,6 +28,8 @@ class Classified:
     cause: Cause
     outside: bool = False
     """What is missing was never ours: going back to a checkpoint does not bring it back."""
+    others: bool = False
+    """Somebody else has written where only the job may."""
 
 
 # Spark's conditions have an underscore; without one, any word in brackets would do.
@@ -80,7 +82,7 @@ def _by_signs(causes: Sequence[Cause], witnesses: Sequence[Cause]) -> Classified
             raised = shown.name if typed else _raised(causes) or shown.name
             said = shown.message.partition("\n")[0]
             why = sign.why.format(raised=raised, said=said, **groups)
-            return Classified(sign.kind, why, shown, sign.outside)
+            return Classified(sign.kind, why, shown, sign.outside, sign.others)
     return None
 
 

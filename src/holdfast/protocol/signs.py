@@ -30,6 +30,8 @@ class Sign:
     states: tuple[str, ...] = ()
     outside: bool = False
     """What is missing was never ours: no checkpoint has it."""
+    others: bool = False
+    """Somebody else has written where only the job may."""
 
 
 def _holdfast(*names: str) -> tuple[str, ...]:
@@ -54,6 +56,7 @@ _DECIDED = (
             "CONCURRENT_STREAM_LOG_UPDATE",
             "FENCED",
         ),
+        others=True,
     ),
     Sign(
         _NON,

@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from holdfast import clock
@@ -60,6 +60,10 @@ class Steered(Protocol):
 
     def fail(self, error: HoldfastError) -> None:
         """End the job."""
+        ...
+
+    def has_replaced_another(self) -> bool:
+        """Whether this is the newest runner, and an earlier one may not have noticed yet."""
         ...
 
 
@@ -149,7 +153,7 @@ class Failover:
     # Deciding
 
     def _take(self, trouble: Trouble) -> None:
-        judged = classify(trouble.causes, self._settings.failure_rules)
+        judged = self._judged(trouble)
         _log.warning("%s (%s: %s)", trouble.error, judged.kind.value, judged.why)
         if judged.kind is FailureClass.NON_RECOVERABLE:
             self._record(trouble, judged, "the job failed: the failure is not recoverable")
@@ -172,8 +176,20 @@ class Failover:
             return
         self._begin(trouble, judged, rung, decision)
 
+    def _judged(self, trouble: Trouble) -> Classified:
+        """A runner that was replaced may write once more, between its look at the fence and that.
+
+        It does no harm to rows, as a name can be taken once only; but this runner knows nothing
+        of what was written, and must read everything anew.
+        """
+        judged = classify(trouble.causes, self._settings.failure_rules)
+        if not judged.others or not self._job.has_replaced_another():
+            return judged
+        why = "the runner before this one, which has been replaced, has written once more"
+        return replace(judged, kind=FailureClass.RECOVERABLE, why=why)
+
     def _rung(self, trouble: Trouble, judged: Classified) -> Rung:
-        region = trouble.region
+        region = None if judged.others else trouble.region
         # Going back would only widen the hole: an older position lacks more.
         kind = FailureClass.RECOVERABLE if judged.outside else judged.kind
         known = self._last_rung(region)

@@ -346,6 +346,14 @@ class RunningJob:
                 self.life.stop()
             raise
 
+    def has_replaced_another(self) -> bool:
+        """Whether this is the newest runner, and an earlier one may not have noticed yet."""
+        try:
+            self.fence.check()
+        except HoldfastError:
+            return False
+        return self.fence.is_shared
+
     # What others ask
 
     def transactions(self) -> Listing:

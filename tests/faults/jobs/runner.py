@@ -45,7 +45,14 @@ def build(spec: JobSpec, out: Path) -> hf.Job:
         job.sink(f"sink-{region.uid}", region.uid, hf.sinks.files(out / "sinks" / region.uid))
         for kind, place in spec.stores.items():
             job.sink(f"{kind}-{region.uid}", region.uid, database(kind, place, region))
+    for uid, place in spec.topics.items():
+        job.region(f"records-{uid}", reads=uid)(records)
+        job.sink(f"kafka-{uid}", f"records-{uid}", hf.sinks.kafka(*place.split("/")))
     return job
+
+
+def records(rows: Any) -> Any:
+    return rows.selectExpr("s AS key", "CAST(n AS STRING) AS value")
 
 
 def database(kind: str, place: str, region: RegionSpec) -> Any:

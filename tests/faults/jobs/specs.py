@@ -39,6 +39,8 @@ class JobSpec:
     settings: dict[str, Any] = field(default_factory=dict)
     stores: dict[str, str] = field(default_factory=dict)
     """Databases that get everything that the files get, by kind, and where they are."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """Kafka topics for the rows of stateless regions, by uid, as ``servers/topic``."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,6 +62,7 @@ def from_dict(item: dict[str, Any]) -> JobSpec:
         tuple(RegionSpec(**{**r, "reads": tuple(r["reads"])}) for r in item["regions"]),
         item["settings"],
         item["stores"],
+        item["topics"],
     )
 
 

@@ -128,12 +128,20 @@ class Heard:
     words: str = ""
     refused: Any = None
     """The first failure of a record."""
+    fatal: Any = None
+    """What the client itself could not get over: from then on it only says that there was one."""
 
     def __call__(self, error: Any) -> None:
         """The client cannot reach somebody."""
+        self.note(error)
         # The last word is often only that all brokers are down, which explains nothing.
         if error.code() != driver().KafkaError._ALL_BROKERS_DOWN or not self.words:
             self.words = error.str()
+
+    def note(self, error: Any) -> None:
+        """Remember what the client cannot get over."""
+        if error.fatal() and error.code() != driver().KafkaError._FATAL:
+            self.fatal = error
 
     def failed(self, error: Any, record: Any) -> None:  # noqa: ARG002
         """A record was not taken."""
@@ -148,6 +156,8 @@ class Heard:
 
 def told(error: Any, heard: Heard | None = None, **ids: object) -> HoldfastError:
     """The client's error as ours: whether trying again helps, and what to do."""
+    if error.code() == driver().KafkaError._FATAL and heard is not None:
+        error = heard.fatal or error
     for kind, hint, names in _MEANINGS:
         if error.code() in _codes(names):
             return kind(f"{_PHRASES[kind]}: {error.str()}", hint=hint, error=error.name(), **ids)

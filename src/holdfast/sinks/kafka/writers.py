@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from holdfast.sinks.kafka.client import Cluster, Heard
+from holdfast.sinks.kafka.client import Cluster, Heard, driver
 from holdfast.sinks.kafka.names import transactional_id
 from holdfast.sinks.kafka.rows import Record
 
@@ -41,17 +41,31 @@ class Sender:
 
     def arrive(self) -> None:
         """Wait until the brokers have every record, or have refused one."""
-        while self.producer.flush(_POLL) and self._heard.refused is None:
-            pass
+        with self.telling():
+            while self.producer.flush(_POLL) and self._heard.refused is None:
+                pass
         self._heard.raise_refused(servers=self._cluster.servers)
 
     def close(self) -> None:
         """Let the producer go, with all that it has not sent."""
         self.producer.purge()
 
-    def telling(self) -> Any:
+    @contextmanager
+    def telling(self) -> Iterator[None]:
         """A context in which the client's errors become ours."""
-        return self._cluster.telling(self._heard)
+        with self._cluster.telling(self._heard):
+            try:
+                yield
+            except driver().KafkaException as error:
+                self._heard.note(error.args[0])
+                self._let_it_say_why()
+                raise
+
+    def _let_it_say_why(self) -> None:
+        try:
+            self.producer.poll(0)
+        except driver().KafkaException as error:
+            self._heard.note(error.args[0])
 
 
 class Writer:
