@@ -37,7 +37,7 @@ demo: $(READY) ## kill a streaming query, look into what it left, go back, resum
 soak: $(READY) ## hurt a job 400 times by chance and recount its rows (SOAK="--seed 7 --faults 1000")
 	$(BIN)/python -m tests.soak $(SOAK)
 
-bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md
+bench: $(READY) ## measure against plain Spark, Flink, JDBC and cp -r; writes bench/results.md
 	$(BIN)/python -m bench
 
 format: $(READY) ## rewrite the code as the linter wants it
