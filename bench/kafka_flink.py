@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.processes import wait_until
@@ -54,7 +55,7 @@ class Flink:
         try:
             yield job
         finally:
-            if self._state(job) not in _ENDED:
+            with suppress(HTTPError):  # it may have ended just now
                 self.cluster.ask(f"/jobs/{job}?mode=cancel", "PATCH")
             wait_until(lambda: self._state(job) in _ENDED, "the Flink job has ended")
 

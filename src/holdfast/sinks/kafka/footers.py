@@ -26,7 +26,7 @@ _KNOWN = {*_CONTENTS, "partition"}
 
 
 def extremes_of(
-    segments: Iterable[EpochSegment], columns: Sequence[str], topic: str | None, most: int | None
+    segments: Iterable[EpochSegment], columns: Sequence[str], topic: str, most: int | None
 ) -> Extremes | None:
     """Bounds of what is in the files; ``None`` if their footers do not tell.
 
@@ -39,7 +39,7 @@ def extremes_of(
     ]
     largest = min(most or _LARGEST_FILE, _LARGEST_FILE)
     is_cheap = len(files) <= _MOST_FILES and all(size < largest for _, size in files)
-    if topic is None or not set(columns) <= _KNOWN or not is_cheap:
+    if not set(columns) <= _KNOWN or not is_cheap:
         return None
     footers = in_parallel(lambda file: _footer(file[0]), files)
     groups = (footer.row_group(at) for footer in footers for at in range(footer.num_row_groups))

@@ -152,8 +152,8 @@ class KafkaSink:
         The broker is asked only if the rows do not fit what is known of its topics, so one that is
         away fails no checkpoint.
         """
-        if self._footers_prove_that_rows_fit(epoch):
-            return
+        if self._topic is not None and self._footers_prove_that_rows_fit(epoch, self._topic):
+            return [self._topic]
         found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
         topics = [each.topic for each in found if each.topic is not None]
         if fitting.problems(found, self._limits):
@@ -161,12 +161,11 @@ class KafkaSink:
             fitting.refuse_records(found, self._limits, epoch.sink)
         return topics
 
-    def _footers_prove_that_rows_fit(self, epoch: Epoch) -> bool:
-        known = self._limits.get(self._topic or "")
-        if known is None:
+    def _footers_prove_that_rows_fit(self, epoch: Epoch, topic: str) -> bool:
+        if topic not in self._limits:
             return False
-        columns = used(epoch.schema, self._topic)
-        found = extremes_of(epoch.segments, columns, self._topic, known.most_bytes)
+        columns = used(epoch.schema, topic)
+        found = extremes_of(epoch.segments, columns, topic, self._limits[topic].most_bytes)
         return found is not None and not fitting.problems([found], self._limits)
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
