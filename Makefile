@@ -37,7 +37,7 @@ demo: $(READY) ## kill a streaming query, look into what it left, go back, resum
 soak: $(READY) ## hurt two jobs by chance, 400 times and for 1000 epochs by Kafka, and recount their rows (SOAK="--kafka --seed 7")
 	$(BIN)/python -m tests.soak $(SOAK)
 
-bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md
+bench: $(READY) ## measure against plain Spark, Flink, JDBC and cp -r; writes bench/results.md
 	$(BIN)/python -m bench
 
 format: $(READY) ## rewrite the code as the linter wants it
