@@ -10,7 +10,7 @@ import os
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Connector:
     format: str
     """As in ``spark.readStream.format``."""
     artifact: str
-    classes: Mapping[str, str]
+    classes: Mapping[str, str] = field(hash=False)
     """A class of each jar that it takes, and the jar's name."""
 
     @property
