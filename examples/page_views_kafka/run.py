@@ -56,7 +56,8 @@ def tell(
 ) -> None:
     """The story up to the end of the job."""
     say(f"1. A broker at {servers}. {views:,} page views go to the topic `views`.")
-    sending = start_producer(children, servers, views, seconds)
+    script = [sys.executable, str(HERE / "producer.py"), servers, str(views), str(seconds)]
+    sending = children.start(script, directory / "producer.out")
     say("2. holdfast run job.py: parse them, count them per app, counts to the topic `counts`.")
     job = start_job(children, servers, jars, directory)
     with Watch(servers, job, directory / "events") as watch:
@@ -67,14 +68,9 @@ def tell(
         os.kill(runner(directory), signal.SIGKILL)
         watch.until(lambda: watch.counted >= views)
         sending.finish()
-        say("4. All page views are counted. One more checkpoint, should anything come twice.")
-        watch.until_next_checkpoint()
+        say("4. All page views are counted. Two more checkpoints, should anything come twice.")
+        watch.two_more_checkpoints()
     job.stop()
-
-
-def start_producer(children: Children, servers: str, views: int, seconds: int) -> Child:
-    command = [sys.executable, str(HERE / "producer.py"), servers, str(views), str(seconds)]
-    return children.start(command)
 
 
 def start_job(children: Children, servers: str, jars: str, directory: Path) -> Child:
