@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.services.processes import LOOPBACK, free_ports, running
-from tests.services.servers import cache, maven
 
+from holdfast.errors import HoldfastError
 from holdfast.spark.java import find_java
+from holdfast.testing import maven
 
 VERSION = "2.3.0"
-_CONNECTOR, _CONNECTOR_VERSION = "flink-sql-connector-kafka", "5.0.0-2.2"
+_CONNECTOR = "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2"
 _MEMORY = {"jobmanager.memory.process.size": "1g", "taskmanager.memory.process.size": "3g"}
 
 
@@ -108,7 +109,7 @@ def _configure(home: Path, package: Path, slots: int, port: int, rpc_port: int) 
 
 def flink_python() -> Path:
     """The Python that has Flink; its packages clash with ours."""
-    home = cache() / f"flink-{VERSION}"
+    home = maven.cache() / f"flink-{VERSION}"
     python = home / "bin" / "python"
     if not (home / ".ready").exists():
         _bring([sys.executable, "-m", "venv", str(home)])
@@ -119,13 +120,10 @@ def flink_python() -> Path:
 
 def connector_jar() -> Path:
     """Of Flink's SQL for Kafka."""
-    home = cache() / "flink-kafka"
-    jar = home / f"{_CONNECTOR}-{_CONNECTOR_VERSION}.jar"
-    if not jar.exists():
-        artifact = f"org.apache.flink:{_CONNECTOR}:{_CONNECTOR_VERSION}"
-        copy = [maven(), "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
-        _bring([*copy, f"-DoutputDirectory={home}"])
-    return jar
+    try:
+        return maven.jar(_CONNECTOR)
+    except HoldfastError as error:
+        raise NoFlink(str(error)) from error
 
 
 def _bring(command: list[str]) -> None:

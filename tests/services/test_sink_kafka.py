@@ -287,7 +287,7 @@ def test_a_writer_whose_place_was_taken_is_told_so_whatever_it_does_next(
     successor.fence()
 
     def go_on() -> None:
-        zombie.send([{"topic": topic, "value": b"x"}])
+        zombie.send([((topic, b"x"), {})])
         zombie.arrive()
 
     for _ in range(2):  # the client says why only the first time

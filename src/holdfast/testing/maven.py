@@ -30,7 +30,7 @@ class JarsNotBrought(EnvironmentProblem):
 def jar(artifact: str) -> Path:
     """One jar, ``group:name:version``, without those it needs."""
     _, name, version = artifact.split(":")
-    place = _cache() / f"{name}-{version}.jar"
+    place = cache() / "jars" / f"{name}-{version}.jar"
     if not place.exists():
         with _beside(place) as made:
             _mvn("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={made}")
@@ -40,7 +40,7 @@ def jar(artifact: str) -> Path:
 
 def jars(name: str, artifacts: Iterable[str]) -> Path:
     """A directory of that name with these jars and all that they need."""
-    place = _cache() / name
+    place = cache() / "jars" / name
     if not place.exists():
         with _beside(place) as made:
             (Path(made) / "pom.xml").write_text(_pom(artifacts))
@@ -53,11 +53,12 @@ def jars(name: str, artifacts: Iterable[str]) -> Path:
     return place
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Where things are kept from run to run."""
     base = os.environ.get("XDG_CACHE_HOME")
     # The specification says to ignore a relative one.
     home = Path(base) if base and base.startswith("/") else Path.home() / ".cache"
-    return home / "holdfast" / "jars"
+    return home / "holdfast"
 
 
 def _beside(place: Path) -> tempfile.TemporaryDirectory[str]:
