@@ -16,10 +16,12 @@ _MOST_TASKS = 4
 
 
 def the_sender_dies(world: KafkaWorld, _: Random) -> str:
-    """In the middle of an epoch: its transaction stays open until the next try."""
-    world.runner()
+    """In the middle of an epoch: its transaction stays open until the next try.
+
+    Looking for processes takes longer than sending an epoch, so it is done before.
+    """
+    victims = world.wait_for(world.python_workers)
     world.until_it_sends()
-    victims = world.python_workers()
     for victim in victims:
         kill(victim)
     return f"{len(victims)} Python workers"
@@ -27,7 +29,10 @@ def the_sender_dies(world: KafkaWorld, _: Random) -> str:
 
 def everything_dies_while_it_sends(world: KafkaWorld, _: Random) -> str:
     world.runner()
+    victims = world.processes()
     world.until_it_sends()
+    for victim in victims:
+        kill(victim)
     world.kill_everything()
     world.start()
     return "as when the machine loses its power"
