@@ -14,7 +14,7 @@ from rich.console import Console
 from holdfast.cli.demo.children import Child
 from holdfast.errors import EnvironmentProblem
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 console = Console(highlight=False, markup=False)
 
 

@@ -46,6 +46,7 @@ def processes_of(directory: Path) -> Iterator[int]:
             yield int(folder.name)
 
 
+@pytest.mark.timeout(1800)
 def test_the_example_survives_a_kill_counts_every_view_once_and_cleans_up(
     environ: dict[str, str], tmp_path: Path
 ) -> None:

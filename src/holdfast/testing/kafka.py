@@ -21,11 +21,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import EnvironmentProblem
+from holdfast.errors import DestinationExists, EnvironmentProblem
 from holdfast.sinks.kafka.client import driver
 from holdfast.spark.java import find_java
 from holdfast.testing.maven import jars
-from holdfast.testing.servers import LOOPBACK, free_ports, listens, running
+from holdfast.testing.servers import LOOPBACK, free_ports, listens, running, wait_until
 
 VERSION = "4.3.1"
 _numbers = count(1)
@@ -121,8 +121,9 @@ class KafkaBroker:
         self._life.enter_context(running(command, self.directory / "out", self._answers))
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """SIGKILL; nothing listens on its port any more when this returns."""
         self._life.close()
+        wait_until(lambda: not listens(self.port), "the port of the broker is free")
 
     def _answers(self) -> bool:
         try:
@@ -142,11 +143,21 @@ class KafkaBroker:
 
     def configure(self) -> None:
         """Write its settings and format its storage."""
+        if self._data.exists():
+            raise DestinationExists(
+                "there is the data of a broker already",
+                hint="Give a new directory, or none.",
+                path=self._data,
+            )
         self.directory.mkdir(parents=True, exist_ok=True)
         text = "".join(f"{name}={value}\n" for name, value in self._settings().items())
         self._properties.write_text(text)
         cluster = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         _said("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
 
     @property
     def _properties(self) -> Path:
@@ -165,7 +176,7 @@ class KafkaBroker:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{own}",
             "security.inter.broker.protocol": self.protocol,
-            "log.dirs": f"{self.directory}/data",
+            "log.dirs": str(self._data),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
             # One that was killed is let in again when its former self counts as dead.
