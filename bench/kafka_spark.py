@@ -35,12 +35,17 @@ def session() -> SparkSession:
 
 
 def run_plain(
-    spark: SparkSession, broker: KafkaBroker, shape: Shape, topics: tuple[str, str], home: Path
+    spark: SparkSession,
+    broker: KafkaBroker,
+    shape: Shape,
+    topics: tuple[str, str],
+    home: Path,
+    rows: int,
 ) -> float:
     """What people write by hand; seconds until a reader sees the result of the last row."""
     began = time.time()
     query = start_plain(plain_session(spark, _STATE), broker, shape, topics, home)
-    taken = shape.wait(broker, topics[1], shape.rows) - began
+    taken = shape.wait(broker, topics[1], rows) - began
     query.stop()
     return taken
 

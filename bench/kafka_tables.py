@@ -20,19 +20,18 @@ those from the start until a reader of committed records sees the result of the 
 
 def speeds(shape: Shape, found: dict[Way, float], rounds: int) -> str:
     """Rows per second of one shape."""
-    plain = found[PLAIN, ""]
     millions = [f"{shape.rows * length / 1e6:g}" for length in LENGTHS.values()]
     lines = [
-        f"{shape.name[0].upper()}{shape.name[1:]}; {', '.join(millions)} M rows (plain Spark: "
-        f"{millions[0]} M) in batches of {shape.per_batch / 1e6:g} M. Medians of {rounds} rounds, "
-        "taking turns.",
+        f"{shape.name[0].upper()}{shape.name[1:]}; {', '.join(millions)} M rows in batches of "
+        f"{shape.per_batch / 1e6:g} M. Medians of {rounds} rounds, taking turns.",
         "",
         "| checkpoints every | plain Spark | Holdfast | as a multiple | aim | Flink "
         "| Holdfast as a multiple of Flink |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for interval in LENGTHS:
-        ours, other = found[JOB, interval], found.get((FLINK, interval))
+        plain, ours = found[PLAIN, interval], found[JOB, interval]
+        other = found.get((FLINK, interval))
         verdict = f"≥ {AIM}" + ("" if ours >= AIM * plain else " (short of it)")
         beside = "not here | " if other is None else f"{other:,.0f} | {ours / other:.2f}"
         figures = f"{plain:,.0f} | {ours:,.0f} | {ours / plain:.2f} | {verdict} | {beside}"
@@ -50,6 +49,6 @@ def delays(found: dict[Way, Latency]) -> str:
         "|---|---|---:|---:|",
     ]
     for (who, interval), latency in found.items():
-        times = f"{latency.median:.2f} s | {latency.p99:.2f} s"
-        lines.append(f"| {who} | {interval or 'none, every batch is sent at once'} | {times} |")
+        every = interval if who != PLAIN else "none, each batch is sent at once"
+        lines.append(f"| {who} | {every} | {latency.median:.2f} s | {latency.p99:.2f} s |")
     return "\n".join([*lines, ""])
