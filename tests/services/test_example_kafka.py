@@ -94,6 +94,6 @@ def test_without_maven_and_jars_it_says_what_to_install(script: str, tmp_path: P
         check=False,
     )
     assert ended.returncode != 0
-    assert ended.stderr.startswith("error NO_MAVEN: there is no mvn on the PATH")
+    assert ended.stderr.startswith("error ENVIRONMENT: there is no mvn on the PATH")
     assert "apt-get install maven" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.maven import JarsNotBrought, NoMaven, jar, jars
+from holdfast.errors import EnvironmentProblem
+from holdfast.testing.maven import NoMaven, jar, jars
 
 # Stands in for the program, which would need a repository: makes what it is asked for.
 MVN = """\
@@ -67,6 +68,6 @@ def test_a_machine_without_maven_is_told_how_to_get_it(
 
 def test_what_maven_says_is_told_and_nothing_is_kept(place: Path) -> None:
     write_mvn(place, "#!/bin/sh\necho 'Could not find artifact'\nexit 1\n")
-    with pytest.raises(JarsNotBrought, match=r"(?s)org.example:thing:1.2.*Could not find artifact"):
+    with pytest.raises(EnvironmentProblem, match=r"(?s)thing:1.2.*Could not find"):
         jar("org.example:thing:1.2")
     assert list((place / "cache" / "holdfast" / "jars").iterdir()) == []

@@ -17,15 +17,6 @@ _TAIL = 1000
 class NoMaven(EnvironmentProblem):
     """There is no ``mvn``."""
 
-    code = "NO_MAVEN"
-
-
-class JarsNotBrought(EnvironmentProblem):
-    """Maven could not get what it was asked for."""
-
-    code = "JARS_NOT_BROUGHT"
-    retryable = True
-
 
 def jar(artifact: str) -> Path:
     """One jar, ``group:name:version``, without those it needs."""
@@ -86,7 +77,7 @@ def _mvn(*arguments: str) -> None:
     command = [program, "-q", "-B", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise JarsNotBrought(
+        raise EnvironmentProblem(
             f"Maven did not bring the jars: {' '.join(arguments)}",
             hint="Can it reach a repository (~/.m2/settings.xml names others)? It said:\n"
             f"{(done.stdout + done.stderr)[-_TAIL:]}",
