@@ -8,10 +8,10 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo soak bench format clean
+.PHONY: help setup check test demo demo-kafka soak bench format clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with holdfast and everything it needs
 
@@ -34,10 +34,13 @@ test: check ## every test: real Spark, real servers, real crashes
 demo: $(READY) ## kill a streaming query, look into what it left, go back, resume
 	$(BIN)/holdfast demo
 
+demo-kafka: $(READY) ## count page views from Kafka to Kafka, kill the job on the way (needs Maven)
+	$(BIN)/python examples/page_views_kafka/run.py
+
 soak: $(READY) ## hurt two jobs by chance, 400 times and for 1000 epochs by Kafka, and recount their rows (SOAK="--kafka --seed 7")
 	$(BIN)/python -m tests.soak $(SOAK)
 
-bench: $(READY) ## measure against plain Spark, JDBC and cp -r; writes bench/results.md
+bench: $(READY) ## measure against plain Spark, Flink, JDBC and cp -r; writes bench/results.md
 	$(BIN)/python -m bench
 
 format: $(READY) ## rewrite the code as the linter wants it

@@ -1,7 +1,8 @@
 """``make bench``: writes ``bench/results.md``.
 
-``BENCH_PARTS`` picks parts (``jobs,sinks,recovery,copies``), ``BENCH_MB`` the
-size of the state to copy (default 1000), ``BENCH_ROUNDS`` how often things are measured.
+``BENCH_PARTS`` picks parts (``jobs,sinks,kafka,recovery,copies``), ``BENCH_MB`` the
+size of the state to copy (default 1000), ``BENCH_ROUNDS`` how often things are measured,
+``BENCH_KAFKA_SCALE`` how many times the usual rows go through Kafka.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import platform
 import time
 from pathlib import Path
 
-from bench import copying, jobs, recovery, sinks
+from bench import copying, jobs, kafka, recovery, sinks
 
 RESULTS = Path(__file__).with_name("results.md")
 PARTS = {
     "jobs": jobs.measure,
     "sinks": sinks.measure,
+    "kafka": kafka.measure,
     "recovery": recovery.measure,
     "copies": copying.measure,
 }

@@ -27,6 +27,8 @@ SLOW = (
     "test_sink_crashes.py",
     "test_job_crash_points.py",
     "test_cluster.py",
+    "test_kafka_crashes.py",
+    "test_sink_kafka.py",
     "test_examples.py",
     "test_supervisor.py",
     "test_jobs_remote.py",

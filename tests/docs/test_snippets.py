@@ -67,7 +67,7 @@ def _here(text: str, place: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/querylog.md"]
+    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/querylog.md", "docs/kafka.md"]
 )
 def test_links_lead_somewhere(page: str) -> None:
     folder = (ROOT / page).parent

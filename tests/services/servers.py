@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.error
@@ -17,7 +16,8 @@ from pathlib import Path
 import pyspark
 
 from holdfast.spark.java import find_java
-from tests.services.debian import installed
+from holdfast.testing.maven import jar
+from tests.services.jars import brought
 from tests.services.processes import LOOPBACK, free_ports, listens, missing, running
 
 
@@ -128,35 +128,7 @@ def _hadoop_java(directory: Path) -> list[str]:
 
 def _minicluster_jar() -> Path:
     """Maven's jar with the servers, kept from run to run."""
-    jar = cache() / "hadoop-client-minicluster-3.5.0.jar"
-    if not jar.exists():
-        artifact = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
-        copied = subprocess.run(
-            [
-                maven(),
-                "-q",
-                "-B",
-                "dependency:copy",
-                f"-Dartifact={artifact}",
-                f"-DoutputDirectory={cache()}",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if not jar.exists():
-            missing(f"no HDFS: Maven did not bring {artifact}:\n{copied.stdout[-1000:]}")
-    return jar
-
-
-def cache() -> Path:
-    """Where jars are kept from run to run."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
-
-
-def maven() -> str:
-    """The program that brings jars."""
-    return installed(lambda: shutil.which("mvn"), "maven", "Maven to bring a server's jars")
+    return brought(lambda: jar("org.apache.hadoop:hadoop-client-minicluster:3.5.0"))
 
 
 def _has_data_node(web_port: int) -> bool:

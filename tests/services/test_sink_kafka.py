@@ -24,6 +24,7 @@ from holdfast.protocol.sent import SentMarker
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced, KafkaUnavailable
 from holdfast.sinks.kafka.markers import Markers
+from holdfast.sinks.kafka.rows import record_of
 from holdfast.sinks.kafka.sending import PartOfEpoch, send_part
 from holdfast.sinks.kafka.sink import KafkaSink, MarkersLost, kafka
 from holdfast.sinks.kafka.writers import Writer
@@ -266,7 +267,7 @@ def test_a_writer_that_was_declared_dead_cannot_commit(home: Home) -> None:
     zombie = Writer(cluster, base, 0)
     zombie.fence()
     zombie.begin()
-    zombie.send([{"topic": home.topic, "value": b"-1"}])
+    zombie.send([record_of(home.topic, b"-1")])
     zombie.arrive()
     successor = home.sink()
     home.committed(successor, 1, home.numbers(0, 5))
@@ -286,7 +287,7 @@ def test_a_writer_whose_place_was_taken_is_told_so_whatever_it_does_next(
     successor.fence()
 
     def go_on() -> None:
-        zombie.send([{"topic": topic, "value": b"x"}])
+        zombie.send([((topic, b"x"), {})])
         zombie.arrive()
 
     for _ in range(2):  # the client says why only the first time
@@ -499,8 +500,7 @@ def test_markers_are_found_behind_many_others(home: Home) -> None:
     writer = Writer(cluster, base, 0)
     writer.fence()
     writer.begin()
-    junk = {"topic": base, "partition": 0, "key": b"x", "value": b"{}"}
-    writer.send([junk] * 3000)
+    writer.send([record_of(base, b"{}", b"x", 0)] * 3000)
     writer.arrive()
     writer.commit()
     markers = Markers(cluster, base)

@@ -21,7 +21,7 @@ SPARK = "org.apache.spark."
 SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
 # These only wrap others, or end what is being stopped anyway.
 SAY_NOTHING = {"HOLDFAST", "REGION_FAILED", "STOPPED"}
-FILES = [file for file in sorted(SOURCE.rglob("*.py")) if "cli" not in file.parts]
+FILES = [file for file in sorted(SOURCE.rglob("*.py")) if not {"cli", "testing"} & {*file.parts}]
 
 
 def stream_failed(*causes: Cause) -> list[Cause]:

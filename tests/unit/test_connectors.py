@@ -83,3 +83,7 @@ def test_what_could_not_be_fetched_is_told_with_all_the_jars_that_are_needed() -
     assert PACKAGE in error.message
     for name in ("kafka-clients", "commons-pool2", "spark-token-provider-kafka-0-10_2.13"):
         assert name in str(error)
+
+
+def test_a_job_with_several_kafka_sources_needs_one_connector() -> None:
+    assert list(dict.fromkeys([KAFKA, KAFKA])) == [KAFKA]

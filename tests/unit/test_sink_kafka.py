@@ -159,22 +159,21 @@ def test_rows_become_records() -> None:
         ["key", "value", "headers", "partition", "timestamp"],
     )
     full, empty = records(rows, "t")
-    assert full == {
-        "topic": "t",
-        "key": "ü".encode(),
-        "value": b"\x00\xff",
-        "headers": [("a", b"1"), ("a", None)],
-        "partition": 3,
-        "timestamp": 1_769_860_800_123,
-    }
-    assert empty == {
-        "topic": "t", "key": None, "value": None, "headers": [], "partition": -1, "timestamp": 0,
-    }  # fmt: skip
+    assert full == (
+        ("t", b"\x00\xff", "ü".encode(), 3),
+        {"timestamp": 1_769_860_800_123, "headers": [("a", b"1"), ("a", None)]},
+    )
+    assert empty == (("t", None, None, -1), {"timestamp": 0, "headers": []})
+
+
+def test_columns_that_are_not_there_are_left_to_the_client() -> None:
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
+    assert list(records(rows, "t")) == [(("t", b"1", None, -1), {}), (("t", b"2", None, -1), {})]
 
 
 def test_rows_may_name_their_topic() -> None:
     rows = pa.RecordBatch.from_pydict({"topic": ["a", "b"], "value": ["1", "2"]})
-    assert [record["topic"] for record in records(rows, None)] == ["a", "b"]
+    assert [placed[0] for placed, _ in records(rows, None)] == ["a", "b"]
 
 
 # What could never be sent

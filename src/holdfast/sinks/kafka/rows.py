@@ -12,7 +12,8 @@ Other columns are not sent, as Spark does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UsageError
@@ -31,11 +32,14 @@ _TYPES = {
     "partition": ("int",),
     "timestamp": ("timestamp",),
 }
-_ANY_PARTITION = -1
 _NOW = 0
+_PLACED: dict[str, Any] = {"topic": None, "value": None, "key": None, "partition": -1}
+"""Arguments of the producer by position, and what stands for a column that is not there."""
+_NAMED = ("timestamp", "headers")
+_NONE: dict[str, Any] = {}
 
-Record = dict[str, Any]
-"""Arguments of the producer."""
+Record = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments of the producer, by position and by name."""
 
 
 def refuse_columns(schema: StructType, topic: str | None) -> None:
@@ -69,21 +73,38 @@ def selected(rows: DataFrame, topic: str | None) -> DataFrame:
     return rows.select(*used(rows.schema, topic))
 
 
+def record_of(topic: str, value: bytes, key: bytes | None = None, partition: int = -1) -> Record:
+    """A single one."""
+    return (topic, value, key, partition), _NONE
+
+
 def records(rows: pa.RecordBatch, topic: str | None) -> Iterator[Record]:
-    """What the producer is told to send, in order."""
-    columns = {name: _values(name, rows.column(name)) for name in rows.schema.names}
+    """What the producer is told to send, in order.
+
+    By position as far as that goes: a dictionary for each row would cost as much as sending it.
+    """
+    columns: dict[str, Iterable[Any]] = {
+        name: _values(name, rows.column(name)) for name in rows.schema.names
+    }
     if topic is not None:
-        columns["topic"] = [topic] * rows.num_rows
-    names = tuple(columns)
-    for values in zip(*columns.values(), strict=True):
-        yield dict(zip(names, values, strict=True))
+        columns["topic"] = repeat(topic, rows.num_rows)
+    placed = (columns.get(name, repeat(lacks, rows.num_rows)) for name, lacks in _PLACED.items())
+    return zip(zip(*placed, strict=True), _named(columns, rows.num_rows), strict=True)
+
+
+def _named(columns: Mapping[str, Iterable[Any]], count: int) -> Iterator[dict[str, Any]]:
+    names = [name for name in _NAMED if name in columns]
+    if not names:
+        return repeat(_NONE, count)
+    values = zip(*(columns[name] for name in names), strict=True)
+    return (dict(zip(names, row, strict=True)) for row in values)
 
 
 def _values(name: str, column: pa.Array) -> list[Any]:
     if name in ("key", "value"):
         return _bytes(column)
     if name == "partition":
-        return list(column.fill_null(_ANY_PARTITION).to_pylist())
+        return list(column.fill_null(_PLACED[name]).to_pylist())
     if name == "timestamp":
         return _milliseconds(column)
     if name == "headers":

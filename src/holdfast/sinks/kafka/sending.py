@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from holdfast.protocol.sent import SentMarker, Verdict, judge, to_leave
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced
 from holdfast.sinks.kafka.markers import Markers, encode
-from holdfast.sinks.kafka.rows import records
+from holdfast.sinks.kafka.rows import record_of, records
 from holdfast.sinks.kafka.writers import Writer
 from holdfast.steps import step
 
@@ -114,5 +114,5 @@ def mark(writer: Writer, base: str, part: int, marker: SentMarker) -> None:
 def put_marker(writer: Writer, base: str, part: int, marker: SentMarker, rows: int) -> None:
     """When the broker has it, a commit makes the rows and the marker visible together."""
     key, value = encode(marker, rows)
-    writer.send([{"topic": base, "partition": part, "key": key, "value": value}])
+    writer.send([record_of(base, value, key, part)])
     writer.arrive()

@@ -22,11 +22,12 @@ from holdfast.protocol.sent import Claim, SentMarker, judge_claim, newest_of
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster
+from holdfast.sinks.kafka.footers import extremes_of
 from holdfast.sinks.kafka.markers import Markers
 from holdfast.sinks.kafka.names import base_name, refuse_prefix
 from holdfast.sinks.kafka.options import refuse_options
 from holdfast.sinks.kafka.plain import KafkaPlain
-from holdfast.sinks.kafka.rows import refuse_columns, selected
+from holdfast.sinks.kafka.rows import refuse_columns, selected, used
 from holdfast.sinks.kafka.sending import PartOfEpoch, mark
 from holdfast.sinks.kafka.tasks import send_epoch
 from holdfast.sinks.kafka.writers import Writer
@@ -151,12 +152,21 @@ class KafkaSink:
         The broker is asked only if the rows do not fit what is known of its topics, so one that is
         away fails no checkpoint.
         """
+        if self._topic is not None and self._footers_prove_that_rows_fit(epoch, self._topic):
+            return [self._topic]
         found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
         topics = [each.topic for each in found if each.topic is not None]
         if fitting.problems(found, self._limits):
             self._limits |= checks.limits_of(self._cluster, topics)
             fitting.refuse_records(found, self._limits, epoch.sink)
         return topics
+
+    def _footers_prove_that_rows_fit(self, epoch: Epoch, topic: str) -> bool:
+        if topic not in self._limits:
+            return False
+        columns = used(epoch.schema, topic)
+        found = extremes_of(epoch.segments, columns, topic, self._limits[topic].most_bytes)
+        return found is not None and not fitting.problems([found], self._limits)
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""

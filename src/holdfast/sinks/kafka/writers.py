@@ -26,10 +26,10 @@ class Sender:
         """Hand records to the client; wait while its memory is full."""
         produce = self.producer.produce
         with self.telling():
-            for record in found:
+            for placed, named in found:
                 while True:
                     try:
-                        produce(**record)
+                        produce(*placed, **named)
                     except BufferError:
                         self._make_room()
                     else:
