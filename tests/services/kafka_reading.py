@@ -71,9 +71,14 @@ class Arrivals:
         return self._known
 
     def has_open_transaction(self) -> bool:
-        """If nothing was ever aborted: whether there are records that are not committed."""
-        visible = len(committed(self._servers, self._topic))
-        return len(everything(self._servers, self._topic)) > visible
+        """If nobody sends now, and nothing was ever aborted."""
+        sent = len(everything(self._servers, self._topic))
+        return len(committed(self._servers, self._topic)) < sent
+
+    def has_repeated(self) -> bool:
+        """Where values differ: whether records were aborted, and sent again."""
+        sent = [record.value for record in everything(self._servers, self._topic)]
+        return len(set(sent)) < len(sent)
 
 
 def _read(servers: str, topic: str, isolation: str, options: Mapping[str, str]) -> list[Seen]:
