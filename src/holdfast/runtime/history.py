@@ -13,6 +13,7 @@ from collections import Counter
 from holdfast.errors import HoldfastError
 from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, from_dict
 from holdfast.storage import open_storage
+from holdfast.storage.trees import delete_unfinished
 
 _log = logging.getLogger(__name__)
 _BLOCK = 100
@@ -38,6 +39,10 @@ class History:
             if not info.path.startswith("block-"):
                 self._singles.append(info.path)
         return dict(sorted(found.items()))
+
+    def delete_unfinished(self) -> None:
+        """Delete what earlier runners were writing here when they died, about failures too."""
+        delete_unfinished(self._storage)
 
     def begin(self, figures: CheckpointFigures) -> None:
         """A checkpoint was triggered. It is in memory until it ends."""

@@ -115,6 +115,7 @@ class RunningJob:
         self.fence = raise_epoch(self.work.storage)
         self.fence.wait_for_predecessor()
         self.work.delete_unfinished()
+        self.history.delete_unfinished()
         self._place = Place(
             graph, settings, spark, self.work, self.fence, self._open_store(), self.history, hooks
         )
