@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from tests.services.kafka_broker import KafkaBroker
+from tests.soak import kafka_faults
 from tests.soak.faults import Fault
 from tests.soak.kafka_faults import FAULTS
 from tests.soak.kafka_world import KafkaWorld, kafka_world
@@ -49,9 +50,11 @@ def soak_kafka(
 
 
 def drawn(dice: Random, only: str | None) -> Iterator[Fault[KafkaWorld]]:
-    """Each once, in any order; from then on by weight."""
+    """Each once, in any order, those that only Kafka knows first; from then on by weight."""
     possible = named(only, FAULTS)
-    yield from dice.sample(possible, len(possible))
+    for ours in (True, False):
+        some = [f for f in possible if (f.happen.__module__ == kafka_faults.__name__) is ours]
+        yield from dice.sample(some, len(some))
     while True:
         yield from dice.choices(possible, [fault.weight for fault in possible])
 
