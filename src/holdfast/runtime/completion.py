@@ -79,15 +79,22 @@ class Completion:
     def store_it(
         self, pending: Pending[Answer], writer: CheckpointWriter, user: Mapping[str, Any]
     ) -> None:
-        """Make the checkpoint real."""
+        """Make the checkpoint real. Nothing behind ``complete`` may fail: it exists from then on."""
         metadata = self._metadata(pending, user)
         self._promises.record(metadata)
         self._fence.check()
         writer.complete(metadata)
-        self._promises.settle(pending.id)
+        self._try_to_settle(pending.id)
         for sink in self._sinks:
             sink.promise(pending.id)
         self.history.completed(pending.id, metadata.completed, self.store.path_of(pending.id))
+
+    def _try_to_settle(self, checkpoint: int) -> None:
+        """What older checkpoints promised stays a little longer; the next one settles it too."""
+        try:
+            self._promises.settle(checkpoint)
+        except HoldfastError:
+            _log.exception("older promises were not settled [checkpoint_id=%s]", checkpoint)
 
     def _metadata(self, pending: Pending[Answer], user: Mapping[str, Any]) -> CheckpointMetadata:
         answers = [pending.acks[region] for region in sorted(pending.acks)]
