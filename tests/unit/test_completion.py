@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from holdfast.protocol.triggering import Cause, Request
 from holdfast.querylog.checksums import crc32c
 from holdfast.runtime.attempts import base_of
 from holdfast.runtime.completion import Completion, Hooks, Identity
+from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.fencing import raise_epoch
 from holdfast.runtime.history import History
 from holdfast.runtime.promises import Promises
@@ -61,14 +62,14 @@ class Ground:
         self.kept = place / "kept"
         self.store = CheckpointStore(str(self.kept))
         self.history = History(str(place / "history"))
-        self.sink: Any = Promising()
+        self.sink = Promising()
         chosen = {"execution.checkpointing.num-retained": 1}
         settings = resolve(arguments={}, environ={}, file=None, code=chosen).checkpointing
         self.completion = Completion(
             Identity(self.work.job_id, "job", self.attempt.number, "0", "4"),
             settings,
             self.store,
-            [self.sink],
+            [cast(SinkEpochs, self.sink)],
             self.history,
             Hooks(),
             Promises(RefusesOnce(self.attempt.storage.uri)),

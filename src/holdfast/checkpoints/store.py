@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, decode, encode
 from holdfast.errors import AlreadyPublished, DestinationExists, FileMissing, HoldfastError
@@ -154,6 +154,9 @@ class CheckpointWriter:
         self.checkpoint = checkpoint
         self._lock = threading.Lock()
         self._tree: Tree | None = None
+        self._turns: dict[str, threading.Lock] = {}
+        self._there: set[str] = set()
+        """Own files that are in the tree."""
         self._given_up = False
         self._doubtful = False
 
@@ -178,8 +181,26 @@ class CheckpointWriter:
 
     def write_own(self, path: str, data: bytes) -> str:
         """Write a file that only this checkpoint uses; returns its place."""
+        return self._once(path, lambda tree: tree.write(path, data))
+
+    def copy_own(self, source: Storage, name: str, path: str) -> str:
+        """Copy a file that only this checkpoint uses, however large; returns its place."""
+        return self._once(path, lambda tree: tree.copy(source, name, path))
+
+    def link_own(self, source: Storage, name: str, path: str) -> str:
+        """Give a file a second name in here; ``StorageError`` where that is impossible."""
+        return self._once(path, lambda tree: tree.link(source, name, path))
+
+    def _once(self, path: str, put: Callable[[Tree], object]) -> str:
+        """Two regions may keep the same segment. The second waits for the first, and puts the file
+        there itself if the first could not."""
         self._check()
-        self._own_tree().write(path, data)
+        with self._lock:
+            turn = self._turns.setdefault(path, threading.Lock())
+        with turn:
+            if path not in self._there:
+                put(self._own_tree())
+                self._there.add(path)
         return f"chk-{self.checkpoint}/{path}"
 
     def complete(self, metadata: CheckpointMetadata) -> None:

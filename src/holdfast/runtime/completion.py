@@ -79,7 +79,7 @@ class Completion:
     def store_it(
         self, pending: Pending[Answer], writer: CheckpointWriter, user: Mapping[str, Any]
     ) -> None:
-        """Make the checkpoint real. Nothing behind ``complete`` may fail: it exists from then on."""
+        """Make the checkpoint real. It exists from ``complete`` on: nothing behind it may fail."""
         metadata = self._metadata(pending, user)
         self._promises.record(metadata)
         self._fence.check()
