@@ -17,7 +17,13 @@ from holdfast.errors import AlreadyPublished, DestinationExists, FileMissing, Ho
 from holdfast.protocol.retention import SharedFiles
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree, create_tree, open_storage
-from holdfast.storage.trees import delete_empty, delete_tree, delete_unfinished
+from holdfast.storage.trees import (
+    delete_empty,
+    delete_tree,
+    delete_unfinished,
+    delete_unsealed,
+    list_all,
+)
 
 SHARED = "shared"
 _CHECKPOINT = re.compile(r"chk-(\d+)/" + METADATA)
@@ -38,7 +44,7 @@ class CheckpointStore:
         self._storage = open_storage(self.location)
         self._lock = threading.Condition()
         self._going: set[str] = set()
-        found = {info.path: info.size for info in self._storage.list()}
+        found = {info.path: info.size for info in list_all(self._storage)}
         listed = list(found)
         self._completed, self.damaged = _load(self._storage, _numbers(listed))
         """Checkpoints, and those whose ``_metadata`` cannot be read, with why."""
@@ -56,7 +62,7 @@ class CheckpointStore:
                 self._present.pop(path, None)
         unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
         for folder in unfinished - {f"chk-{n}" for n in (*self._completed, *self.damaged)}:
-            delete_tree(self._storage, folder)
+            delete_unsealed(self._storage, folder, METADATA)
         delete_unfinished(self._storage)
 
     @property
