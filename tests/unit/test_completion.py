@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -25,6 +26,7 @@ from holdfast.runtime.promises import Promises
 from holdfast.runtime.snapshots import Answer
 from holdfast.runtime.work import WorkDirectory
 from holdfast.settings import resolve
+from holdfast.storage import FileInfo
 from holdfast.storage.local import LocalStorage
 
 
@@ -51,6 +53,23 @@ class RefusesOnce(LocalStorage):
             self.refuses = False
             raise StorageError("cannot write: No space left on device", path=self.locate(path))
         super().publish(path, data)
+
+
+class TakesItsTime(LocalStorage):
+    """Deletes when it is told to, and knows how often it was asked for a list."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.go = threading.Event()
+        self.lists = 0
+
+    def delete(self, path: str) -> None:
+        assert self.go.wait(60)
+        super().delete(path)
+
+    def list(self, path: str = "") -> list[FileInfo]:
+        self.lists += 1
+        return super().list(path)
 
 
 class Ground:
@@ -118,3 +137,46 @@ def test_a_checkpoint_whose_promise_cannot_be_settled_is_complete_and_keeps_its_
     ground.complete(2)
     promised = {info.path for info in ground.attempt.storage.list("promised")}
     assert promised == {"promised/2", "promised/2.stored"}
+
+
+def test_old_checkpoints_are_deleted_beside_the_job_and_before_it_ends(ground: Ground) -> None:
+    ground.complete(1)
+    ground.complete(2)
+    slow = TakesItsTime(str(ground.kept))
+    ground.store._storage = slow
+    ground.completion.subsume()
+    assert list(ground.store.completed) == [2]
+    assert ground.history.of(1).discarded
+    # It is not deleted yet, and the next checkpoint does not wait for that.
+    assert (ground.kept / "chk-1/_metadata").exists()
+    ground.complete(3)
+    ground.completion.subsume()
+    slow.go.set()
+    ground.completion.close()
+    left = {info.path for info in LocalStorage(ground.kept).list()}
+    assert left == {"chk-3/_metadata", "shared/1/3"}
+
+
+def test_what_cannot_be_deleted_is_no_reason_to_stop(ground: Ground) -> None:
+    done = []
+
+    def refuse() -> None:
+        raise StorageError("cannot delete: Input/output error")
+
+    ground.completion.delete_later("an old attempt", refuse)
+    ground.completion.delete_later("another", lambda: done.append("deleted"))
+    ground.completion.close()
+    assert done == ["deleted"]
+
+
+def test_shared_files_are_looked_at_by_those_who_copy_and_once_per_checkpoint(
+    ground: Ground,
+) -> None:
+    ground.complete(1)
+    storage = TakesItsTime(str(ground.kept))
+    ground.store._storage = storage
+    writer = ground.store.begin(2)
+    assert storage.lists == 0
+    assert writer.share("1/1")
+    assert not writer.share("1/2")
+    assert storage.lists == 1

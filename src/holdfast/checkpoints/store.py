@@ -81,22 +81,34 @@ class CheckpointStore:
         return self._storage.locate(f"chk-{checkpoint}")
 
     def begin(self, checkpoint: int) -> CheckpointWriter:
-        """Start writing a checkpoint."""
-        self._look_again()
+        """Start writing a checkpoint. Nothing is read or written yet."""
         return CheckpointWriter(self, checkpoint)
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
         """A shared file that somebody has deleted or cut short is not built upon, but replaced."""
         with self._lock:
-            found = {info.path: info.size for info in self._storage.list(SHARED)}
-            self._present = {p: size for p, size in found.items() if p not in self._going}
+            known = list(self._present)
+        found = {info.path: info.size for info in self._storage.list(SHARED)}
+        with self._lock:  # which is not held while a storage takes its time
+            for path in known:
+                if path in self._present and path not in found:
+                    del self._present[path]
+                elif path in self._present:
+                    self._present[path] = found[path]
 
     def drop(self, checkpoint: int) -> None:
         """Delete a checkpoint and the shared files that only it used."""
+        if self.forget(checkpoint):
+            self.delete(checkpoint)
+
+    def forget(self, checkpoint: int) -> bool:
+        """Take a checkpoint out of those that there are; whether it was one. ``delete`` follows."""
         with self._lock:
             known = self._completed.pop(checkpoint, None) or self.damaged.pop(checkpoint, None)
-            if known is None:
-                return
+            return known is not None
+
+    def delete(self, checkpoint: int) -> None:
+        """Delete a checkpoint that was forgotten, and the shared files that only it used."""
         delete_tree(self._storage, f"chk-{checkpoint}", METADATA)
         self._release(checkpoint)
 
@@ -163,6 +175,8 @@ class CheckpointWriter:
         self._turns: dict[str, threading.Lock] = {}
         self._there: set[str] = set()
         """Own files that are in the tree."""
+        self._looking = threading.Lock()
+        self._has_looked = False
         self._given_up = False
         self._doubtful = False
 
@@ -177,6 +191,10 @@ class CheckpointWriter:
     def share(self, name: str, size: int | None = None) -> bool:
         """Use a shared file; whether it is there already, and whole. If not, write it."""
         self._check()
+        with self._looking:
+            if not self._has_looked:
+                self._store.look_again()
+                self._has_looked = True
         return self._store.share(self.checkpoint, name, size)
 
     def write_shared(self, name: str, data: bytes) -> str:
