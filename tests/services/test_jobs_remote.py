@@ -10,6 +10,7 @@ import secrets
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.server.processes import session
-from holdfast.storage import open_storage
+from holdfast.spark.hadoop import HadoopFiles
+from holdfast.storage import is_object_store
+from holdfast.storage.names import is_unfinished, staging_name, temporary_name
+from holdfast.storage.objects import ObjectStorage
 from tests.faults.jobs.judge import check_output, everything
 from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, chain, hurried
@@ -49,12 +53,13 @@ def spec(settings: dict[str, str]) -> JobSpec:
     return replace(job, sources=slower, settings={**common, **settings})
 
 
-def live_through(job: JobSpec, out: Path) -> JobProcess:
+def live_through(job: JobSpec, out: Path, at_last: Callable[[], None] = lambda: None) -> JobProcess:
     process = JobProcess(job, out)
     for point in POINTS:
         process.start(crash_at=point)
         assert process.wait() == -9, f"{point} was not reached:\n{process.words()}"
         check_visible(process)
+    at_last()
     newest = process.checkpoints()[-1]
     last = JobProcess(hurried(job), out)
     last.start(restore=process.path_of(newest))
@@ -69,8 +74,11 @@ def test_work_and_checkpoints_on_hdfs_survive_crashes(
 ) -> None:
     base = f"{hdfs}/jobs-{secrets.token_hex(4)}"
     places = {"holdfast.work.dir": f"{base}/work", "execution.checkpointing.dir": f"{base}/kept"}
-    process = live_through(spec(places), tmp_path / "job")
+    job = spec(places)
+    work = f"{base}/work/job"
+    process = live_through(job, tmp_path / "job", lambda: leave_remains(f"{base}/kept", work))
     check_nothing_left_over(process, f"{base}/kept")
+    assert unfinished_in(work) == unfinished_in(f"{work}/ids") == set()
 
 
 @pytest.mark.timeout(900)
@@ -88,7 +96,7 @@ def test_of_two_runners_on_two_machines_the_newer_goes_on_and_every_row_counts_o
     newer = JobProcess(hurried(job), tmp_path / "job")
     newer.start(machine="elsewhere")
     assert older.wait() == 1
-    assert "newer=2, host=elsewhere" in older.words()
+    assert "newer=2, host=elsewhere" in older.everything_said()
     newer.finish()
     check_output(job, newer.out, everything(job))
     check_nothing_left_over(newer, f"{base}/kept")
@@ -111,12 +119,12 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
     assert newer.wait_until(lambda: len(committed(job.servers, job.topic)) > visible)
     halt(older, signal.SIGCONT)
     assert older.wait() == 1
-    assert "newer=2, host=elsewhere" in older.words()
+    assert "newer=2, host=elsewhere" in older.everything_said()
     newer.finish()
     check_once(kafka, job, job.rows)
     assert_nothing_open(kafka)
     sent = Counter(record.value for record in all_records(job.servers, job.topic))
-    assert max(sent.values()) == 2, "what it had sent when it was halted was sent again"
+    assert max(sent.values()) >= 2, "what it had sent when it was halted was sent again"
 
 
 def halt_while_it_sends(process: JobProcess, job: KafkaJob) -> int:
@@ -148,8 +156,38 @@ def test_checkpoints_on_s3_survive_crashes(s3: S3Server, tmp_path: Path) -> None
 
 
 def check_nothing_left_over(process: JobProcess, base: str) -> None:
-    """Every file belongs to a completed checkpoint."""
+    """Every file belongs to a completed checkpoint; nothing is unfinished."""
     completed = process.checkpoints()
     owned = {f"{m.job_id}/chk-{m.id}/_metadata" for m in completed}
     owned |= {f"{m.job_id}/{f.place}" for m in completed for f in m.files if f.place}
-    assert {info.path for info in open_storage(base).list()} == owned
+    assert everything_below(base) == owned
+    for job in {m.job_id for m in completed}:
+        assert unfinished_in(f"{base}/{job}") == set()
+
+
+def everything_below(base: str) -> set[str]:
+    """Every file, also those that a storage does not list because they are unfinished."""
+    if is_object_store(base):
+        return {info.path for info in ObjectStorage(base).list_all()}
+    found = HadoopFiles(base).files_below(base)
+    return {file.path.removeprefix(f"{base}/") for file in found}
+
+
+def unfinished_in(directory: str) -> set[str]:
+    """Directories that somebody is building right here, or was when he died."""
+    if is_object_store(directory):
+        return set()
+    names = (e.path.rpartition("/")[2] for e in HadoopFiles(directory).entries_of(directory))
+    return {name for name in names if is_unfinished(name)}
+
+
+def leave_remains(base: str, work: str) -> None:
+    """What crashes leave on HDFS, at places where no step lets a job die."""
+    (job,) = (e.path for e in HadoopFiles(base).entries_of(base))
+    for place in (
+        f"{job}/{staging_name('chk-900')}/1/a/x",
+        f"{job}/shared/{temporary_name()}",
+        f"{work}/{staging_name('attempt-900')}/regions/a/metadata",
+        f"{work}/ids/{temporary_name()}",
+    ):
+        HadoopFiles(base).create(place, [b"half"])

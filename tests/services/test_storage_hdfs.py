@@ -11,7 +11,8 @@ from holdfast.errors import StorageError, UsageError
 from holdfast.spark.hadoop import HadoopFiles
 from holdfast.spark.session import local_session
 from holdfast.storage import create_tree, open_storage
-from holdfast.storage.names import staging_name
+from holdfast.storage.names import staging_name, temporary_name
+from holdfast.storage.trees import delete_unfinished
 from holdfast.testing.storage import StorageContract
 from holdfast.testing.storage_tree import Remains, TreeContract
 
@@ -57,6 +58,25 @@ class TestWhatOnlyHadoopDoes:
         files._fs.setTimes(files._path(old), two_days_ago, -1)
         create_tree(f"{location}/target", "seal").discard()
         assert [entry.path for entry in files.entries_of(location)] == [fresh]
+
+    def test_whoever_owns_a_directory_clears_away_what_is_unfinished_and_it_is_not_published(
+        self, hdfs: str
+    ) -> None:
+        location = f"{hdfs}/owned-{secrets.token_hex(4)}"
+        storage = open_storage(location)
+        storage.publish("shared/kept", b"x")
+        files = HadoopFiles(location)
+        files.create(f"{location}/shared/{temporary_name()}", [b"half"])
+        tree = create_tree(f"{location}/target", "seal")
+        tree.write("one", b"1")
+        delete_unfinished(storage)
+        assert [f.path for f in files.files_below(location)] == [f"{location}/shared/kept"]
+        assert [e.path for e in files.entries_of(location)] == [f"{location}/shared"]
+        tree.write("two", b"2")
+        tree.write("seal", b"")
+        with pytest.raises(StorageError, match="deleted meanwhile"):
+            tree.publish()
+        assert [e.path for e in files.entries_of(location)] == [f"{location}/shared"]
 
     def test_a_file_that_is_in_the_tree_already_is_not_replaced(self, hdfs: str) -> None:
         tree = create_tree(f"{hdfs}/twice-{secrets.token_hex(4)}", "seal")

@@ -11,13 +11,17 @@ from typing import BinaryIO
 
 import pytest
 
+from holdfast.checkpoints.store import CheckpointStore
 from holdfast.errors import DestinationExists, StorageError
+from holdfast.runtime.work import WorkDirectory
 from holdfast.storage import create_tree, open_storage
 from holdfast.storage.local import LocalStorage
 from holdfast.storage.objects import ObjectStorage
 from holdfast.storage.streams import stream_of
+from holdfast.storage.trees import delete_unsealed
 from holdfast.testing.storage import StorageContract
 from holdfast.testing.storage_tree import Remains, TreeContract
+from tests.property.store_model import metadata_of
 from tests.services.servers import S3Server
 
 pytestmark = pytest.mark.services
@@ -113,3 +117,55 @@ def put_marker(key: str) -> None:
     """What other tools do to show an empty directory; the library would refuse the name."""
     url = f"{os.environ['AWS_ENDPOINT_URL']}/{key}"
     urllib.request.urlopen(urllib.request.Request(url, method="PUT", data=b"")).close()
+
+
+class TestWhatOwnersClearAway:
+    """A job is alone in its directories: at its start it deletes what its earlier runs left."""
+
+    @pytest.fixture
+    def location(self, s3: S3Server) -> str:
+        return f"s3://{s3.bucket}/owned-{secrets.token_hex(4)}"
+
+    def test_checkpoints_that_a_crash_interrupted_leave_no_object(self, location: str) -> None:
+        store = CheckpointStore(location)
+        store.begin(1).complete(metadata_of(1, ()))
+        store.begin(2)._own_tree()  # died with nothing but the claim
+        store.begin(3).write_own("1/a/x", b"state")
+        ObjectStorage(location).publish("chk-1/.holdfast-0000000000000000", b"died when sealed")
+        assert len(raw(location)) == 5
+        assert list(CheckpointStore(location).completed) == [1]
+        assert raw(location) == ["chk-1/_metadata"]
+
+    def test_an_attempt_that_was_being_built_does_not_stop_the_next_one(
+        self, location: str
+    ) -> None:
+        work = WorkDirectory(location, "job")
+        first = work.begin(None)
+        create_tree(work.storage.locate("attempt-2"), "attempt")  # died with the claim
+        with_files = create_tree(work.storage.locate("attempt-3"), "attempt")
+        with_files.write("regions/a/metadata", b"{}")
+        assert work.begin(None).number == 4
+        work.delete_unfinished()
+        left = {path.split("/")[0] for path in raw(work.location)}
+        assert left == {"job", "attempt-1", "attempt-4"}
+        assert first.number == 1
+
+    def test_a_tree_whose_beginnings_were_cleared_away_is_not_published(
+        self, location: str
+    ) -> None:
+        tree = create_tree(f"{location}/target", "seal")
+        tree.write("one", b"1")
+        delete_unsealed(open_storage(location), "target", "seal")
+        tree.write("two", b"2")
+        tree.write("seal", b"")
+        with pytest.raises(StorageError, match="deleted meanwhile"):
+            tree.publish()
+        assert "target/seal" not in raw(location)
+
+    def test_a_tree_that_was_finished_meanwhile_is_left_alone(self, location: str) -> None:
+        tree = create_tree(f"{location}/target", "seal")
+        tree.write("one", b"1")
+        tree.write("seal", b"")
+        tree.publish()
+        delete_unsealed(open_storage(location), "target", "seal")
+        assert raw(location) == ["target/one", "target/seal"]

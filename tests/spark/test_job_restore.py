@@ -59,7 +59,8 @@ def test_a_job_goes_on_exactly_where_it_was_or_from_a_checkpoint_in_a_new_attemp
         assert final_state(spark, live) == counts(range(20))
         assert tree_of(old) == before
         assert live.checkpoint().id == second.id + 1
-        assert not old.exists()  # nobody goes back there once the new attempt has a checkpoint
+        # Nobody goes back there once the new attempt has a checkpoint.
+        live.until(lambda: not old.exists())
 
 
 @dataclass(frozen=True)

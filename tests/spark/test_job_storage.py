@@ -13,8 +13,19 @@ import pytest
 import holdfast as hf
 from holdfast.checkpoints.restoring import verify
 from holdfast.checkpoints.store import read_checkpoint, shared_files
-from tests.spark.jobs import Live, counts, document, final_state, one_region, running, state_at
-from tests.spark.taps import PATIENCE, Tap, drained
+from holdfast.storage import open_storage
+from tests.spark.jobs import (
+    Live,
+    counted,
+    counts,
+    document,
+    final_state,
+    one_region,
+    passed,
+    running,
+    state_at,
+)
+from tests.spark.taps import PATIENCE, Latch, Tap, drained
 
 BACKENDS = ["hashmap", "rocksdb"]
 
@@ -111,12 +122,12 @@ def test_incremental_checkpoints_write_what_changed_share_the_rest_and_leave_not
 def assert_kept_and_nothing_else(live: Live, numbers: list[int]) -> None:
     kept = live.running.store.completed
     assert list(kept) == numbers
+    named = {file.place for metadata in kept.values() for file in metadata.files if file.place}
+    named |= {f"chk-{number}/_metadata" for number in numbers}
+    # What is older is deleted beside the job.
+    live.until(lambda: {f.path for f in open_storage(live.checkpoints).list()} == named)
     for number in numbers:
         verify(*read_checkpoint(live.running.store.path_of(number)))
-    listed = (f for f in live.checkpoints.rglob("*") if f.is_file())
-    found = {str(f.relative_to(live.checkpoints)) for f in listed}
-    named = {file.place for metadata in kept.values() for file in metadata.files if file.place}
-    assert found == named | {f"chk-{number}/_metadata" for number in numbers}
 
 
 def test_storage_jobmanager_keeps_everything_inside_the_metadata_up_to_a_limit(
@@ -153,6 +164,51 @@ def test_storage_jobmanager_keeps_everything_inside_the_metadata_up_to_a_limit(
     with running(job, tmp_path, restore=path, **options) as live:
         live.until(lambda: live.committed("blobs") == 2)
         assert live.running.regions["blobs"].figures.state_rows == 19
+
+
+def fan_out(tap: Tap, *latches: Latch) -> hf.Job:
+    """A region that is read by several counts, each of which can be held still."""
+    job = hf.Job("job")
+    job.source("a", tap)
+    job.region("left", reads="a")(passed)
+    for number, latch in enumerate(latches):
+        job.region(f"count-{number}", reads="left", output_mode="update")(counted)
+        job.sink(f"latch-{number}", f"count-{number}", hf.sinks.foreach_batch(latch))
+    return job
+
+
+def test_a_segment_that_two_readers_have_not_read_is_linked_once_and_restored_for_both(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, one, other = Tap(), Latch(), Latch()
+    job = fan_out(tap, one, other)
+    options = {"unaligned": "true", "inline": "0b"}
+    with running(job, tmp_path, one, other, **options) as live:
+        live.settle()
+        one.hold()
+        other.hold()
+        tap.give(20, times=3)
+        live.until(lambda: live.committed("left") == 2)
+        live.until(lambda: one.held is not None and other.held is not None)
+        taken = live.checkpoint()
+        assert {(s.channel, s.segment) for s in taken.in_flight} >= {("left", 1), ("left", 2)}
+        for segment in taken.in_flight:
+            at_work = live.running.channels["left"].paths(segment.segment, segment.segment + 1)
+            kept = [live.checkpoints / (file.place or "") for file in segment.files]
+            assert {p.stat().st_ino for p in kept} == {Path(p).stat().st_ino for p in at_work}
+        figures = live.figures(taken.id).acknowledged
+        for count in ("count-0", "count-1"):
+            of_state = figures[count].state_size - figures[count].in_flight
+            assert figures[count].in_flight > 0
+            assert figures[count].checkpointed_size == of_state
+        path = live.path(taken)
+    with running(job, tmp_path, restore=path, **options) as live:
+        one.mend()
+        other.mend()
+        tap.give(4)
+        live.settle()
+        for count in ("count-0", "count-1"):
+            assert final_state(spark, live, count) == counts(range(64))
 
 
 @contextmanager

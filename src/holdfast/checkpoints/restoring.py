@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
+from holdfast.checkpoints.checksums import size_and_checksum
 from holdfast.checkpoints.metadata import CheckpointMetadata, RegionSnapshot, StoredFile
 from holdfast.errors import DamagedFile, FileMissing, MissingFile, StorageError
 from holdfast.querylog.checksums import crc32c
@@ -35,6 +36,14 @@ def restore_region(
         tree.write(f"{to}/{file.path}", data)
 
     in_parallel(restore, region.files)
+
+
+def link_file(tree: Tree, files: Storage, file: StoredFile, to: str) -> None:
+    """Put a file into the tree, by a second name where that is possible; checked all the same."""
+    if file.place is not None and _linked(tree, files, file, to):
+        _refuse_altered(file, files.locate(file.place), *size_and_checksum(files, file.place))
+    else:
+        tree.write(to, contents(files, file))
 
 
 def _linked(tree: Tree, files: Storage, file: StoredFile, to: str) -> bool:
@@ -67,14 +76,18 @@ def contents(files: Storage, file: StoredFile) -> bytes:
     data = file.contents()
     if data is None:
         data = _read(files, file, where)
-    if len(data) != file.size or f"{crc32c(data):08x}" != file.crc32c:
+    _refuse_altered(file, where, len(data), f"{crc32c(data):08x}")
+    return data
+
+
+def _refuse_altered(file: StoredFile, where: str, size: int, checksum: str) -> None:
+    if (size, checksum) != (file.size, file.crc32c):
         raise DamagedFile(
             "a file of the checkpoint was altered: size or checksum does not fit",
             hint="Restore from another checkpoint; `holdfast checkpoints JOB` lists them.",
             path=where,
             expected=f"{file.size} bytes, crc32c {file.crc32c}",
         )
-    return data
 
 
 def _read(files: Storage, file: StoredFile, where: str) -> bytes:

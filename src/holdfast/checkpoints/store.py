@@ -10,14 +10,20 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.checkpoints.metadata import METADATA, CheckpointMetadata, decode, encode
 from holdfast.errors import AlreadyPublished, DestinationExists, FileMissing, HoldfastError
 from holdfast.protocol.retention import SharedFiles
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree, create_tree, open_storage
-from holdfast.storage.trees import delete_empty, delete_tree, delete_unfinished
+from holdfast.storage.trees import (
+    delete_empty,
+    delete_tree,
+    delete_unfinished,
+    delete_unsealed,
+    list_all,
+)
 
 SHARED = "shared"
 _CHECKPOINT = re.compile(r"chk-(\d+)/" + METADATA)
@@ -38,7 +44,7 @@ class CheckpointStore:
         self._storage = open_storage(self.location)
         self._lock = threading.Condition()
         self._going: set[str] = set()
-        found = {info.path: info.size for info in self._storage.list()}
+        found = {info.path: info.size for info in list_all(self._storage)}
         listed = list(found)
         self._completed, self.damaged = _load(self._storage, _numbers(listed))
         """Checkpoints, and those whose ``_metadata`` cannot be read, with why."""
@@ -56,7 +62,7 @@ class CheckpointStore:
                 self._present.pop(path, None)
         unfinished = {p.split("/")[0] for p in listed if p.startswith("chk-")}
         for folder in unfinished - {f"chk-{n}" for n in (*self._completed, *self.damaged)}:
-            delete_tree(self._storage, folder)
+            delete_unsealed(self._storage, folder, METADATA)
         delete_unfinished(self._storage)
 
     @property
@@ -75,22 +81,34 @@ class CheckpointStore:
         return self._storage.locate(f"chk-{checkpoint}")
 
     def begin(self, checkpoint: int) -> CheckpointWriter:
-        """Start writing a checkpoint."""
-        self._look_again()
+        """Start writing a checkpoint. Nothing is read or written yet."""
         return CheckpointWriter(self, checkpoint)
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
         """A shared file that somebody has deleted or cut short is not built upon, but replaced."""
         with self._lock:
-            found = {info.path: info.size for info in self._storage.list(SHARED)}
-            self._present = {p: size for p, size in found.items() if p not in self._going}
+            known = list(self._present)
+        found = {info.path: info.size for info in self._storage.list(SHARED)}
+        with self._lock:  # which is not held while a storage takes its time
+            for path in known:
+                if path in self._present and path not in found:
+                    del self._present[path]
+                elif path in self._present:
+                    self._present[path] = found[path]
 
     def drop(self, checkpoint: int) -> None:
         """Delete a checkpoint and the shared files that only it used."""
+        if self.forget(checkpoint):
+            self.delete(checkpoint)
+
+    def forget(self, checkpoint: int) -> bool:
+        """Take a checkpoint out of those that there are; whether it was one. ``delete`` follows."""
         with self._lock:
             known = self._completed.pop(checkpoint, None) or self.damaged.pop(checkpoint, None)
-            if known is None:
-                return
+            return known is not None
+
+    def delete(self, checkpoint: int) -> None:
+        """Delete a checkpoint that was forgotten, and the shared files that only it used."""
         delete_tree(self._storage, f"chk-{checkpoint}", METADATA)
         self._release(checkpoint)
 
@@ -154,6 +172,11 @@ class CheckpointWriter:
         self.checkpoint = checkpoint
         self._lock = threading.Lock()
         self._tree: Tree | None = None
+        self._turns: dict[str, threading.Lock] = {}
+        self._there: set[str] = set()
+        """Own files that are in the tree."""
+        self._looking = threading.Lock()
+        self._has_looked = False
         self._given_up = False
         self._doubtful = False
 
@@ -168,6 +191,10 @@ class CheckpointWriter:
     def share(self, name: str, size: int | None = None) -> bool:
         """Use a shared file; whether it is there already, and whole. If not, write it."""
         self._check()
+        with self._looking:
+            if not self._has_looked:
+                self._store.look_again()
+                self._has_looked = True
         return self._store.share(self.checkpoint, name, size)
 
     def write_shared(self, name: str, data: bytes) -> str:
@@ -178,8 +205,26 @@ class CheckpointWriter:
 
     def write_own(self, path: str, data: bytes) -> str:
         """Write a file that only this checkpoint uses; returns its place."""
+        return self._once(path, lambda tree: tree.write(path, data))
+
+    def copy_own(self, source: Storage, name: str, path: str) -> str:
+        """Copy a file that only this checkpoint uses, however large; returns its place."""
+        return self._once(path, lambda tree: tree.copy(source, name, path))
+
+    def link_own(self, source: Storage, name: str, path: str) -> str:
+        """Give a file a second name in here; ``StorageError`` where that is impossible."""
+        return self._once(path, lambda tree: tree.link(source, name, path))
+
+    def _once(self, path: str, put: Callable[[Tree], object]) -> str:
+        """Two regions may keep the same segment. The second waits for the first, and puts the file
+        there itself if the first could not."""
         self._check()
-        self._own_tree().write(path, data)
+        with self._lock:
+            turn = self._turns.setdefault(path, threading.Lock())
+        with turn:
+            if path not in self._there:
+                put(self._own_tree())
+                self._there.add(path)
         return f"chk-{self.checkpoint}/{path}"
 
     def complete(self, metadata: CheckpointMetadata) -> None:

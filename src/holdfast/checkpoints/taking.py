@@ -2,7 +2,8 @@
 
 Sync phase: work out the handle and pin its files, so that Spark's clean-up cannot take them away.
 Async phase: copy what the storage does not have yet. A file in ``shared/`` is named after its path,
-size and checksum; one that is there already is not read again.
+size and checksum; one that is there already is not read again. In-flight segments on the same disk
+are linked: they never change, and a checkpoint should not take longer because much is in flight.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.checkpoints.checksums import size_and_checksum
 from holdfast.checkpoints.metadata import StoredFile
 from holdfast.checkpoints.store import SHARED, CheckpointWriter
 from holdfast.errors import FileMissing, MissingFile, StorageError
@@ -137,17 +139,61 @@ def keep_region(
     return _kept(results, keeping)
 
 
-def keep_segment(
-    writer: CheckpointWriter, keeping: Keeping, owner: str, files: Storage, names: Sequence[str]
+Sizes = Sequence[tuple[str, int]]
+"""Files of a segment: their names and how large they are."""
+
+
+def link_segment(
+    writer: CheckpointWriter, keeping: Keeping, owner: str, files: Storage, segment: Sizes
 ) -> Kept:
-    """Put a segment of a channel into the checkpoint as in-flight data."""
+    """Put a segment of a channel into the checkpoint as in-flight data: a second name for each file
+    where that is possible, a copy elsewhere."""
 
-    def keep(name: str) -> tuple[StoredFile, int]:
+    def keep(file: tuple[str, int]) -> tuple[StoredFile, int]:
+        name, size = file
+        if _goes_inside(keeping, size, state=True):
+            return _copied(writer, keeping, owner, files, file)
+        try:
+            place = writer.link_own(files, name, f"{owner}/{name}")
+        except StorageError:  # another disk, or none with links
+            return _copied(writer, keeping, owner, files, file)
+        return StoredFile(name, size, _checksum(files, name, size), True, place), 0
+
+    return _kept(in_parallel(keep, segment), keeping)
+
+
+def copy_segment(
+    writer: CheckpointWriter, keeping: Keeping, owner: str, files: Storage, segment: Sizes
+) -> Kept:
+    """Put a segment into the checkpoint that a commit will need. It is promised, so nothing that
+    happens to the bytes of the working copy may happen to these."""
+    copied = in_parallel(lambda file: _copied(writer, keeping, owner, files, file), segment)
+    return _kept(copied, keeping)
+
+
+def _copied(
+    writer: CheckpointWriter, keeping: Keeping, owner: str, files: Storage, file: tuple[str, int]
+) -> tuple[StoredFile, int]:
+    name, size = file
+    if keeping.incremental or _goes_inside(keeping, size, state=True):
         data = files.read(name)
-        checksum = f"{crc32c(data):08x}"
-        return _put(writer, keeping, owner, name, data, checksum, True)
+        return _put(writer, keeping, owner, name, data, f"{crc32c(data):08x}", True)
+    checksum = _checksum(files, name, size)
+    place = writer.copy_own(files, name, f"{owner}/{name}")
+    return StoredFile(name, size, checksum, True, place), size
 
-    return _kept(in_parallel(keep, names), keeping)
+
+def _checksum(files: Storage, name: str, size: int) -> str:
+    found, checksum = size_and_checksum(files, name)
+    if found != size:
+        raise StorageError(
+            "a segment is not as large as when it was written",
+            hint="Something else writes to the working directory, or its disk is damaged.",
+            path=files.locate(name),
+            expected=size,
+            found=found,
+        )
+    return checksum
 
 
 def _keep_file(
@@ -201,9 +247,7 @@ def _put(
     state: bool,
 ) -> tuple[StoredFile, int]:
     size = len(data)
-    if keeping.memory_limit is not None or (
-        size <= keeping.inline_below and not (state and keeping.incremental)
-    ):
+    if _goes_inside(keeping, size, state):
         inline = base64.b64encode(data).decode()
         return StoredFile(path, size, checksum, state, inline=inline), size
     if state and keeping.incremental:
@@ -213,6 +257,13 @@ def _put(
         return StoredFile(path, size, checksum, state, writer.write_shared(name, data)), size
     place = writer.write_own(f"{owner}/{path}", data)
     return StoredFile(path, size, checksum, state, place), size
+
+
+def _goes_inside(keeping: Keeping, size: int, state: bool) -> bool:
+    """Whether a file becomes part of ``_metadata`` itself."""
+    if keeping.memory_limit is not None:
+        return True
+    return size <= keeping.inline_below and not (state and keeping.incremental)
 
 
 def _shared_name(owner: str, path: str, size: int, checksum: str) -> str:

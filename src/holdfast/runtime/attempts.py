@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode, encode
-from holdfast.checkpoints.restoring import contents, restore_region
+from holdfast.checkpoints.restoring import contents, link_file, restore_region
 from holdfast.checkpoints.store import read_checkpoint
 from holdfast.errors import NotRestorable, UsageError
 from holdfast.protocol.flow import NOTHING
@@ -49,7 +49,7 @@ def restored(
     again = replay(metadata)
 
     def fill(tree: Tree, location: str) -> None:
-        _fill(tree, location, metadata, files)
+        _fill(tree, location, metadata, files, _promised(graph, metadata))
         if again is not None:
             again.write(tree)
 
@@ -89,7 +89,23 @@ def refuse_misfit(graph: Graph, metadata: CheckpointMetadata, path: str) -> None
         )
 
 
-def _fill(tree: Tree, location: str, metadata: CheckpointMetadata, files: Storage) -> None:
+def _promised(graph: Graph, metadata: CheckpointMetadata) -> set[tuple[str, int]]:
+    """Segments, by channel and number, whose rows a sink has still to commit."""
+    return {
+        (graph.sinks[transaction.sink].region, number)
+        for transaction in metadata.transactions
+        if transaction.sink in graph.sinks
+        for number in range(transaction.first, transaction.end)
+    }
+
+
+def _fill(
+    tree: Tree,
+    location: str,
+    metadata: CheckpointMetadata,
+    files: Storage,
+    promised: Collection[tuple[str, int]],
+) -> None:
     tree.write(_RESTORED, encode(metadata))
     for region in metadata.regions:
         to = f"regions/{region.uid}"
@@ -98,7 +114,11 @@ def _fill(tree: Tree, location: str, metadata: CheckpointMetadata, files: Storag
         base = f"channels/{segment.channel}"
         folder = f"{segment.segment}-restored"
         for file in segment.files:
-            tree.write(f"{base}/segments/{folder}/{file.path}", contents(files, file))
+            to = f"{base}/segments/{folder}/{file.path}"
+            if (segment.channel, segment.segment) in promised:
+                tree.write(to, contents(files, file))
+            else:
+                link_file(tree, files, file, to)
         entry = Segment(segment.segment, folder, tuple((f.path, f.size) for f in segment.files))
         tree.write(f"{base}/log/{segment.segment}", encode_segment(entry))
 

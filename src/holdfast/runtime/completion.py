@@ -1,7 +1,7 @@
 """What follows when every region has acknowledged a checkpoint.
 
 1. Its metadata is written and stored: from then on it exists, whatever dies.
-2. Older checkpoints beyond the number to retain are deleted.
+2. Older checkpoints beyond the number to retain are deleted, beside everything else.
 3. Sinks commit the transactions that it promises: see ``commits``.
 4. The job's own functions are told.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast import clock
@@ -71,6 +73,11 @@ class Completion:
         self._hooks = hooks
         self._promises = promises
         self._fence = fence
+        self._deleting = ThreadPoolExecutor(1, "delete-old")
+
+    def close(self) -> None:
+        """Wait for what is being deleted."""
+        self._deleting.shutdown()
 
     def before(self, checkpoint: int) -> dict[str, Any]:
         """Ask the snapshot hooks; what they return becomes part of the checkpoint."""
@@ -79,7 +86,7 @@ class Completion:
     def store_it(
         self, pending: Pending[Answer], writer: CheckpointWriter, user: Mapping[str, Any]
     ) -> None:
-        """Make the checkpoint real. Nothing behind ``complete`` may fail: it exists from then on."""
+        """Make the checkpoint real. It exists from ``complete`` on: nothing behind it may fail."""
         metadata = self._metadata(pending, user)
         self._promises.record(metadata)
         self._fence.check()
@@ -121,15 +128,26 @@ class Completion:
         )
 
     def subsume(self) -> None:
-        """Delete the checkpoints beyond those to retain."""
+        """Delete the checkpoints beyond those to retain, in the background."""
         store = self.store
         for old in subsumed(store.completed, store.damaged, self._settings.num_retained):
-            try:
-                with step("subsume"):
-                    self.store.drop(old)
-            except HoldfastError:  # the next start removes what is left of it
-                _log.exception("checkpoint %s was not deleted", old)
+            store.forget(old)
             self.history.discarded(old)
+            self.delete_later(f"checkpoint {old}", partial(self._delete, old))
+
+    def _delete(self, checkpoint: int) -> None:
+        with step("subsume"):
+            self.store.delete(checkpoint)
+
+    def delete_later(self, what: str, delete: Callable[[], None]) -> None:
+        """Delete something old in the background: however long it takes, checkpoints go on."""
+        self._deleting.submit(self._try_to_delete, what, delete)
+
+    def _try_to_delete(self, what: str, delete: Callable[[], None]) -> None:
+        try:
+            delete()
+        except Exception:  # the next start, or the next attempt, removes what is left of it
+            _log.exception("%s was not deleted", what)
 
     def notify(self, checkpoint: int) -> None:
         """Tell the completion hooks; they cannot take the checkpoint back."""

@@ -125,7 +125,7 @@ class Life:
             str(self._spark.version),
         )
         chosen = self._settings.checkpointing
-        completion = Completion(
+        self._completion = Completion(
             identity,
             chosen,
             place.store,
@@ -140,7 +140,7 @@ class Life:
             list(self._graph.regions),
             self.gates,
             self._snapshots,
-            completion,
+            self._completion,
             self.commits,
             lambda: place.work.next_checkpoint(at_least),
             self._report,
@@ -161,7 +161,8 @@ class Life:
         """This attempt has a checkpoint of its own now; nobody goes back to an older one."""
         if not self._old_attempts_gone:
             self._old_attempts_gone = True
-            self._place.work.remove_older(self.attempt)
+            work, attempt = self._place.work, self.attempt
+            self._completion.delete_later("an old attempt", lambda: work.remove_older(attempt))
 
     # The start
 
@@ -338,6 +339,7 @@ class Life:
         self.commits.close()
         self._stop_queries()
         self._snapshots.close()
+        self._completion.close()
 
     def _stop_queries(self) -> None:
         """Who sends SIGTERM often sends it to Spark's JVM too; then there is nothing to stop."""

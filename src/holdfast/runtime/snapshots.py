@@ -17,7 +17,15 @@ from typing import Any
 from holdfast import clock
 from holdfast.checkpoints.metadata import InputSnapshot, RegionSnapshot, SegmentSnapshot
 from holdfast.checkpoints.store import CheckpointWriter
-from holdfast.checkpoints.taking import Checksums, Keeping, Pinned, keep_region, keep_segment, pin
+from holdfast.checkpoints.taking import (
+    Checksums,
+    Keeping,
+    Pinned,
+    copy_segment,
+    keep_region,
+    link_segment,
+    pin,
+)
 from holdfast.protocol.flow import NOTHING, Cut
 from holdfast.protocol.statistics import RegionFigures, TaskFigures
 from holdfast.runtime.channels import Channel, Segment
@@ -59,6 +67,8 @@ class Snapshots:
         self._regions = regions
         self._channels = channels
         self._sinks = sinks
+        self._promising = {sink.region for sink in sinks if sink.keeps_rows}
+        """Regions whose segments a commit may need."""
         self._keeping = keeping
         self._spark = spark
         self._checksums = Checksums()
@@ -208,7 +218,9 @@ class Snapshots:
         segment = self._channels[channel].get(number)
         files = open_storage(self._channels[channel].location(segment.folder))
         owner = f"{self._attempt.number}/{channel}.{number}"
-        kept = keep_segment(writer, keeping, owner, files, [name for name, _ in segment.files])
+        # One that is both in flight and promised is kept by two regions, and must be the same file.
+        keep = copy_segment if channel in self._promising else link_segment
+        kept = keep(writer, keeping, owner, files, segment.files)
         return SegmentSnapshot(channel, number, kept.files), kept.written
 
     def _described(self, cut: Cut, pinned: Pinned | None) -> RegionSnapshot:

@@ -23,7 +23,14 @@ from typing import Any
 
 from holdfast.errors import AlreadyPublished, DamagedFile, FileMissing
 from holdfast.storage import Storage, Tree, create_tree, open_storage
-from holdfast.storage.trees import delete_tree, delete_unfinished
+from holdfast.storage.names import CLAIM
+from holdfast.storage.trees import (
+    delete_tree,
+    delete_unfinished,
+    delete_unfinished_entries,
+    delete_unsealed,
+    list_all,
+)
 
 _SEAL = "attempt"
 _ENDED = "ended"
@@ -55,9 +62,24 @@ class WorkDirectory:
         """The last id that was taken here, should its record get lost."""
 
     def delete_unfinished(self) -> None:
-        """Delete what earlier runners were writing here when they died."""
+        """Delete what earlier runners were writing, or deleting, here when they died."""
         for folder in ("ids", "epochs"):
             delete_unfinished(open_storage(self.storage.locate(folder)))
+        delete_unfinished_entries(self.storage)
+        for number in self._remains():
+            delete_unsealed(self.storage, f"attempt-{number}", _SEAL)
+
+    def _remains(self) -> list[int]:
+        """Attempts that were never finished, or half deleted. The newest may merely have lost its
+        seal; then it has run, and its number must not be given out again."""
+        found = {info.path for info in list_all(self.storage)}
+        newest = max(self._sealed(), default=0)
+        return [
+            number
+            for number in self._begun()
+            if f"attempt-{number}/{_SEAL}" not in found
+            and (number < newest or f"attempt-{number}/{CLAIM}" in found)
+        ]
 
     @classmethod
     def find(cls, location: str, job: str) -> WorkDirectory | None:
@@ -135,17 +157,18 @@ class WorkDirectory:
         return Attempt(number, open_storage(location), restored_from, None)
 
     def _next_number(self) -> int:
-        # Also unsealed ones count: on object stores such a directory may be there in part.
-        found = {info.path.split("/")[0] for info in self.storage.list()}
-        numbers = [int(name[8:]) for name in found if re.fullmatch(r"attempt-\d+", name)]
-        return max(numbers, default=0) + 1
+        return max(self._begun(), default=0) + 1
+
+    def _begun(self) -> list[int]:
+        """All attempts, unsealed ones too: in object stores one may be there in part."""
+        found = {info.path.split("/")[0] for info in list_all(self.storage)}
+        return sorted(int(name[8:]) for name in found if re.fullmatch(r"attempt-\d+", name))
 
     def remove_older(self, attempt: Attempt) -> None:
         """Delete attempts before this one."""
-        found = {info.path.split("/")[0] for info in self.storage.list()}
-        for name in found:
-            if re.fullmatch(r"attempt-\d+", name) and int(name[8:]) < attempt.number:
-                delete_tree(self.storage, name, _SEAL)
+        for number in self._begun():
+            if number < attempt.number:
+                delete_tree(self.storage, f"attempt-{number}", _SEAL)
 
     def end(self, attempt: Attempt, state: str) -> None:
         """Record that the attempt is over for good."""

@@ -60,7 +60,11 @@ _LATER = "it comes with a later release"
 _SUBDIR = "checkpoints of a job always lie below its id"
 _MERGING = "Holdfast writes each state file once and lets small ones go into the metadata"
 _LOCAL = "a region resumes from its own query log in holdfast.work.dir, which needs no second copy"
-_CHANNEL_STATE = "in-flight data are the channels' own segments, which are not written again"
+_CLEANER = "what nobody needs is deleted beside the job, by one thread"
+_CHANNEL_STATE = (
+    "in-flight data are the channels' own segments: linked where work and checkpoints are on one "
+    "disk, else copied file by file"
+)
 _NOTHING_TO_FORCE = "every channel between regions can be unaligned, so there is nothing to force"
 _CHANGELOG = f"use {_CHK}incremental with state.backend.type rocksdb, which turns on Spark's own"
 _BUFFERS = "the storage libraries choose their buffers"
@@ -72,10 +76,8 @@ _CHECKPOINTING = (
     *_any(f"{_CHK}interval-during-backlog", why="Spark's sources do not report a backlog"),
     Refused(f"{_CHK}sync-phase-timeout", f"use {_CHK}timeout", ("0",), DURATION),
     *_off(f"{_CHK}snapshot-compression", why="Spark compresses its state files itself"),
-    Refused(f"{_CHK}cleaner.parallel-mode", "files are always deleted in parallel", ("true",)),
-    Refused(
-        "state.checkpoint.cleaner.parallel-mode", "files are always deleted in parallel", ("true",)
-    ),
+    Refused(f"{_CHK}cleaner.parallel-mode", _CLEANER, ("true",)),
+    Refused("state.checkpoint.cleaner.parallel-mode", _CLEANER, ("true",)),
     Refused(f"{_CHK}write-buffer-size", _BUFFERS, ("4096",), INTEGER),
     Refused("state.storage.fs.write-buffer-size", _BUFFERS, ("4096",), INTEGER),
     Refused("state.backend.fs.write-buffer-size", _BUFFERS, ("4096",), INTEGER),

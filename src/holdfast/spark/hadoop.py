@@ -178,10 +178,10 @@ class HadoopFiles:
             raise
         return True
 
-    def delete(self, path: str) -> None:
-        """Remove a file, or a directory with all that is in it; nothing if it is not there."""
+    def delete(self, path: str) -> bool:
+        """Remove a file, or a directory with all that is in it; ``False`` if it is not there."""
         with explained("delete", path):
-            self._fs.delete(self._path(path), True)
+            return bool(self._fs.delete(self._path(path), True))
 
     @cached_property
     def _context(self) -> Any:

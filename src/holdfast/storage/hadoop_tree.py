@@ -10,7 +10,7 @@ from holdfast.errors import DestinationExists, StorageError, UsageError
 from holdfast.storage.hadoop import HadoopStorage
 from holdfast.storage.interface import Storage
 from holdfast.storage.local import LocalStorage
-from holdfast.storage.names import checked, is_staging_of, staging_name
+from holdfast.storage.names import checked, is_staging_of, staging_name, temporary_name
 
 _CHUNK = 8 << 20
 _DEAD_AFTER = 24 * 3600.0
@@ -20,7 +20,9 @@ class HadoopTree:
     """Built in a hidden directory beside the target, then renamed.
 
     There are no locks here that die with their process. So what a dead process left is removed by
-    the next tree for the same target only when it is 24 hours old. Until then nobody lists it.
+    the next tree for the same target only when it is 24 hours old, or by the owner of the place, as
+    a job is of its checkpoints (``trees``). Until then nobody lists it. HDFS makes a directory that
+    was deleted anew with the next file; by a mark in it we know whether it is still the same.
     """
 
     def __init__(self, target: str, seal: str) -> None:
@@ -32,7 +34,8 @@ class HadoopTree:
         self._parent, _, self._name = self._target.rpartition("/")
         self._remove_remains()
         self._staging = f"{self._parent}/{staging_name(self._name)}"
-        self._files.make_directory(self._staging)
+        self._mark = f"{self._staging}/{temporary_name()}"
+        self._files.create(self._mark, [])
         self._open = True
 
     def write(self, path: str, data: bytes) -> None:
@@ -67,6 +70,12 @@ class HadoopTree:
             if not self._sealed:
                 raise UsageError(
                     "the tree has no seal yet", hint=f"Write {self._seal} into it first."
+                )
+            if not self._files.delete(self._mark):
+                raise StorageError(
+                    "what was written for this directory has been deleted meanwhile",
+                    hint="Another process has taken over the place. Look which one should go on.",
+                    path=self._target,
                 )
             if not self._files.rename_new(self._staging, self._target):
                 raise self._exists()

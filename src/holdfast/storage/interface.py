@@ -72,8 +72,8 @@ class Tree(Protocol):
        does the next tree begun for the same target, if the process that wrote it is dead and that
        can be known; else it goes on beside what is hidden, or refuses and says what to delete.
     5. ``write``, ``copy`` and ``link`` may be called from several threads.
-    6. A copied or linked file has exactly the bytes of its source, or the call raises and the
-       file is not in the tree.
+    6. A written, copied or linked file has exactly the bytes it should have, or the call raises
+       and the file is not in the tree.
     7. A tree without its ``seal`` is not published: ``UsageError``.
     """
 

@@ -49,7 +49,10 @@ class LocalTree:
     def write(self, path: str, data: bytes) -> None:
         """Put a new file into the tree."""
         with disk.changing("write", self._target / path):
-            disk.write_new(self._place(path), data)
+            place = self._place(path)
+            with place.open("xb", buffering=0) as out, _removed_on_failure(place):
+                disk.write_all(out.fileno(), data)
+                os.fsync(out.fileno())
 
     def copy(self, source: Storage, path: str, to: str) -> int:
         """Put a copy of a file into the tree; returns its size."""

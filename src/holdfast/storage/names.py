@@ -7,6 +7,9 @@ import secrets
 
 from holdfast.errors import UsageError
 
+CLAIM = ".holdfast-0000000000000000"
+"""The object that says who is writing below a prefix; nothing else is ever called so."""
+
 _UNFINISHED = re.compile(r"\.(?:.*\.)?holdfast-[0-9a-f]{16}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least: C:/ is a drive
 

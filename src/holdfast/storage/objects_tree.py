@@ -21,10 +21,9 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.storage.interface import Storage
-from holdfast.storage.names import checked
+from holdfast.storage.names import CLAIM, checked
 from holdfast.storage.objects import ObjectStorage, explained
 
-_CLAIM = ".holdfast-0000000000000000"
 _CHUNK = 8 << 20
 _PARTS_AT_ONCE = 4
 _LARGEST_SERVER_COPY = 5 << 30  # S3 copies no larger object in one request
@@ -35,9 +34,11 @@ class ObjectTree:
 
     The first object written is a *claim*. Stores create an object only if it is absent, so of two
     processes one gets the claim, and everything below the prefix is its work. Whether the owner of
-    a claim is alive cannot be known here: if it dies, a person must delete what it left. A process
-    that dies in the middle of a large file may leave parts of it that cost money and that no list
-    shows; a lifecycle rule on the bucket ("abort incomplete multipart uploads") removes them.
+    a claim is alive cannot be known here: if it dies, a person must delete what it left, or whoever
+    owns the place, as a job does its checkpoints (``trees``). A tree without its claim has lost
+    files too and is not published. A process that dies in the middle of a large file may leave
+    parts of it that cost money and that no list shows; a lifecycle rule on the bucket ("abort
+    incomplete multipart uploads") removes them.
     """
 
     def __init__(self, target: str, seal: str) -> None:
@@ -45,6 +46,7 @@ class ObjectTree:
         self._seal_path = checked(seal)
         self._seal: bytes | None = None
         self._refuse_existing()
+        self._me = _who_and_when()
         self._claim()
         self._open = True
 
@@ -91,7 +93,21 @@ class ObjectTree:
             self.discard()
             raise
         self._open = False
-        self._files.delete(_CLAIM)
+        self._refuse_lost_claim()
+        self._files.delete(CLAIM)
+
+    def _refuse_lost_claim(self) -> None:
+        try:
+            if self._files.read(CLAIM) == self._me:
+                return
+        except FileMissing:
+            pass
+        self._files.delete(self._seal_path)
+        raise StorageError(
+            "what was written for this directory has been deleted meanwhile",
+            hint="Another process has taken over the place. Look which one should go on.",
+            path=self._files.uri,
+        )
 
     def discard(self) -> None:
         """Forget the tree and what was written for it. Does nothing after ``publish``."""
@@ -101,7 +117,7 @@ class ObjectTree:
         keys = [self._files.key(file.path) for file in self._files.list()]
         with explained("delete", self._files.uri), suppress(FileNotFoundError):
             obstore.delete(self._files.store, keys)
-        self._files.delete(_CLAIM)
+        self._files.delete(CLAIM)
 
     def _put(self, path: str, chunks: Iterator[bytes]) -> int:
         """One request for a small file, parts for a large one; never all of it in memory."""
@@ -124,7 +140,7 @@ class ObjectTree:
 
     def _refuse_existing(self) -> None:
         found = {file.path for file in self._files.list_all()}
-        if _CLAIM in found:
+        if CLAIM in found:
             raise self._unfinished()
         if found or self._is_a_file():
             raise self._exists()
@@ -139,12 +155,12 @@ class ObjectTree:
 
     def _claim(self) -> None:
         try:
-            self._files.publish(_CLAIM, _who_and_when())
+            self._files.publish(CLAIM, self._me)
         except AlreadyPublished as error:
             raise self._unfinished() from error
         # Between the look and the claim another tree may have come and been published.
         if self._files.list():
-            self._files.delete(_CLAIM)
+            self._files.delete(CLAIM)
             raise self._exists()
 
     def _exists(self) -> DestinationExists:
@@ -156,7 +172,7 @@ class ObjectTree:
 
     def _unfinished(self) -> DestinationExists:
         try:
-            claim = json.loads(self._files.read(_CLAIM))
+            claim = json.loads(self._files.read(CLAIM))
             by = f"begun {claim['began']} by process {claim['process']} on {claim['host']}"
         except (StorageError, ValueError, KeyError):
             by = "begun by another process"

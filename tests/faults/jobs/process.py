@@ -132,7 +132,12 @@ class JobProcess:
         raise AssertionError(f"waited too long:\n{self.words()}")
 
     def words(self) -> str:
-        return "\n".join(self._said.read_text(errors="replace").splitlines()[-60:])
+        """The end of what it said, for messages."""
+        return "\n".join(self.everything_said().splitlines()[-60:])
+
+    def everything_said(self) -> str:
+        """Since the first start, by all processes that have the directory in common."""
+        return self._said.read_text(errors="replace")
 
     @property
     def _kept(self) -> str:
