@@ -119,6 +119,7 @@ def test_a_job_survives_the_death_of_everything_but_its_supervisor(
     assert [each.message for each in deaths] == every
     assert [each.attempt for each in deaths] == [*range(1, len(every) + 1)]
     assert all(each.recovered is not None for each in deaths)
+    assert "holdfast.JvmLost" in [each.error for each in here.failures()]
     logs = [path.read_text() for path in here.log.parent.glob(f"{here.log.name}.*")]
     hung = [log for log in logs if "is halted by a signal" in log]
     assert any("in _beat" in log and "state=RUNNING" in log for log in hung)
