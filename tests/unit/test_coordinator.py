@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.errors import HoldfastError
+from holdfast.protocol.failures import Reason
 from holdfast.protocol.triggering import Cause
 from holdfast.runtime import commits, coordinator
 from holdfast.runtime.commits import Commits
@@ -183,7 +184,7 @@ def test_a_checkpoint_that_expires_otherwise_counts() -> None:
         job.time_is_over()
         with pytest.raises(CheckpointFailed, match="expired before completing"):
             future.result(PATIENCE)
-        wait_until(lambda: job.troubles, "the job is told", PATIENCE)
+        wait_until(lambda: bool(job.troubles), "the job is told", PATIENCE)
         assert job.aborted == ["EXPIRED"]
 
 
@@ -192,7 +193,7 @@ def test_whoever_asks_a_coordinator_that_closes_gets_an_answer() -> None:
         job.holds = True
         under_way, queued = (job.coordinator.request(Cause.USER) for _ in range(2))
         job.has_looked()
-        job.coordinator._events.put(lambda: job.coordinator._close(coordinator.Reason.JOB_STOPPED))
+        job.coordinator._events.put(lambda: job.coordinator._close(Reason.JOB_STOPPED))
         late = job.coordinator.request(Cause.USER)  # behind the end, or after it
         job.coordinator.close()
         for future in (under_way, queued, late, job.coordinator.request(Cause.FINAL)):
