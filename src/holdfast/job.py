@@ -72,12 +72,19 @@ class Job:
         self._sinks.append(SinkUse(uid, _uid(region), for_runtime(sink)))
 
     def on_snapshot(self, hook: Callable[[int], Any]) -> Callable[[int], Any]:
-        """Call a function when a checkpoint is triggered; what it returns (JSON) is kept in it."""
+        """Call a function when a checkpoint is triggered; what it returns (JSON) is kept in it.
+
+        It must be quick: until it has returned, nothing else happens to any checkpoint.
+        """
         self.snapshot_hooks[hook.__name__] = hook
         return hook
 
     def on_complete(self, hook: Callable[[int], object]) -> Callable[[int], object]:
-        """Call a function with the id of each checkpoint that completes."""
+        """Call a function with the id of each checkpoint that completes, one after the other.
+
+        Checkpoints go on meanwhile, but whoever asked for this one waits, and a stop waits for it
+        for ten seconds.
+        """
         self.completion_hooks.append(hook)
         return hook
 

@@ -50,6 +50,8 @@ class Outcome:
     failure: HoldfastError | None
     checkpoint: str | None
     """The newest completed checkpoint."""
+    owing: tuple[str, ...] = ()
+    """Sinks that have not committed what it promises."""
 
 
 def launch(
@@ -267,7 +269,7 @@ def _wait(started: Started) -> None:
 def _outcome(running: RunningJob) -> Outcome:
     latest = running.store.latest
     path = running.store.path_of(latest.id) if latest is not None else None
-    return Outcome(running.job_id, running.state.value, running.failure, path)
+    return Outcome(running.job_id, running.state.value, running.failure, path, running.owing)
 
 
 # Scripts that are being loaded

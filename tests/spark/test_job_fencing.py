@@ -5,10 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import holdfast as hf
 from holdfast.errors import HoldfastError
+from holdfast.protocol.ladder import Source
 from holdfast.runtime.fencing import Fenced, raise_epoch
-from tests.spark.jobs import chain, counts, final_state, passed, prepared, running, visible
+from tests.spark.jobs import (
+    chain,
+    counts,
+    final_state,
+    one_region,
+    passed,
+    prepared,
+    running,
+    visible,
+)
 from tests.spark.taps import Latch, Tap
 
 
@@ -53,6 +65,62 @@ def test_a_runner_that_was_replaced_neither_stores_a_checkpoint_nor_commits(
         assert isinstance(live.running.failure, Fenced)
         assert live.running.store.completed == {}
         assert not visible(out)
+
+
+def test_a_runner_that_was_replaced_gives_a_plain_sink_no_row(spark: Any, tmp_path: Path) -> None:
+    tap, got = Tap(), list[int]()
+    sink = hf.sinks.foreach_batch(lambda rows, _: got.append(rows.count()))
+    with running(one_region(tap, sink), tmp_path) as live:
+        tap.give(10)
+        live.settle()
+        before = list(got)
+        raise_epoch(live.running.work.storage)
+        tap.give(10)
+        live.running.wait(90)
+        assert "another runner has taken over" in str(live.running.failure)
+        assert got == before
+
+
+def test_a_runner_that_was_replaced_deletes_nothing_when_it_is_about_to_restart(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    with running(job_of(tap, tmp_path / "out"), tmp_path) as live:
+        tap.give(10)
+        live.settle()
+        live.checkpoint()
+        live.running.halt_all()
+        raise_epoch(live.running.work.storage)
+        unfinished = live.checkpoints / "chk-99" / "part"
+        unfinished.parent.mkdir()
+        unfinished.write_text("of the successor")
+        for restart in (
+            lambda: live.running.revive(["left"]),
+            lambda: live.running.revive_all(Source.CHECKPOINT),
+        ):
+            with pytest.raises(Fenced):
+                restart()
+        assert unfinished.exists()
+        assert live.running.work.current() == live.running.attempt
+
+
+def test_a_runner_that_was_replaced_and_is_cancelled_ends_nothing_but_itself(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    with running(job_of(tap, tmp_path / "out"), tmp_path) as live:
+        tap.give(10)
+        live.settle()
+        live.checkpoint()
+        raise_epoch(live.running.work.storage)
+        live.running.cancel()
+        live.running.wait(90)
+        assert live.state == "FAILED"
+        assert isinstance(live.running.failure, Fenced)
+        assert live.running.store.completed
+        current = live.running.work.current()
+        assert current is not None
+        assert current.ended is None
 
 
 def test_the_newer_of_two_live_runners_goes_on_and_every_row_is_there_once(

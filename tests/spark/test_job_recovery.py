@@ -11,8 +11,11 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import StorageError
+from holdfast.protocol.ladder import Source
 from holdfast.runtime import recovering
+from holdfast.runtime.failure_log import FailureLog
 from holdfast.runtime.recovering import NothingToRestore
+from holdfast.runtime.running import history_directory
 from tests.spark.jobs import (
     Live,
     counted,
@@ -140,6 +143,27 @@ def test_a_checkpoint_that_was_deleted_is_remembered_by_what_it_promised(
         assert visible(tmp_path / "out") == dict.fromkeys(range(50), 1)
 
 
+def test_however_often_a_job_goes_back_there_are_two_attempts_and_every_row_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    live = run_a_while(tap, tmp_path)
+    shutil.rmtree(live.checkpoints / "chk-2")  # so that batches are run again, each time
+    lose_state(live)
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        for _ in range(2):
+            live.running.halt_all()
+            live.running.revive_all(Source.CHECKPOINT)
+            assert live.running.found.restored_from == 1
+        newest = live.running.attempt.number
+        kept = {path.name for path in (tmp_path / "work" / "job").glob("attempt-*")}
+        assert kept == {f"attempt-{newest - 1}", f"attempt-{newest}"}
+        live.settle()
+        live.checkpoint()
+        assert final_state(spark, live) == counts(range(50))
+        assert visible(tmp_path / "out") == dict.fromkeys(range(50), 1)
+
+
 def test_with_nothing_left_to_go_on_from_nothing_is_deleted_and_everything_named(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -158,6 +182,9 @@ def test_with_nothing_left_to_go_on_from_nothing_is_deleted_and_everything_named
     assert "checkpoint 2 cannot be read" in message
     assert "--fresh" in message
     assert tree_of(live.checkpoints) == before
+    history = history_directory(live.running.settings, live.running.work)
+    [record] = FailureLog(history).all()
+    assert (record.error, record.decision) == ("holdfast.NothingToRestore", "the job failed")
 
 
 def test_a_full_disk_is_no_damage_and_no_checkpoint_is_passed_over(

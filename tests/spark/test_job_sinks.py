@@ -165,8 +165,9 @@ def test_a_commit_that_fails_is_tried_again_and_the_next_checkpoint_waits_for_it
         assert promised(live.checkpoint()) == [1]
         tap.give(5)
         live.until(lambda: live.committed("left") == 1)
-        second = live.request()
+        second = live.running.checkpoint()  # is not triggered, so it cannot expire
         live.until(lambda: ledger.refused >= 3)
+        assert len(live.running.history.all()) == 1
         (figures,) = live.running.commits.figures
         assert (figures.waiting_for, figures.error) == (1, "the store is away")
         assert not second.done()
@@ -215,7 +216,8 @@ def test_rows_of_a_completed_checkpoint_are_not_lost_when_the_job_ends_before_th
     spark: Any, tmp_path: Path, end: str
 ) -> None:
     tap, ledger = Tap(), Ledger()
-    with running(passing(tap, ledger), tmp_path) as live:
+    deleting = {"retention": "delete-on-cancellation"}
+    with running(passing(tap, ledger), tmp_path, **deleting) as live:
         ledger.failing = True
         if end == "finish":
             tap.end(5)
@@ -230,6 +232,7 @@ def test_rows_of_a_completed_checkpoint_are_not_lost_when_the_job_ends_before_th
             taken = live.checkpoint()
             live.running.cancel()
             until(lambda: live.running.state.is_over)
+            assert live.running.owing == ("sink",)
             path = live.path(taken)
     assert ledger.aborted == []
     if end == "cancel":

@@ -159,6 +159,8 @@ def test_a_full_disk_is_the_machine_s(causes: list[Cause]) -> None:
         "psycopg.OperationalError: connection to server at 127.0.0.1 failed: Connection refused",
         "pymysql.err.OperationalError: (1213, 'Deadlock found when trying to get lock')",
         "holdfast.sinks.postgres.session.PostgresFailure: cannot connect",
+        "sqlite3.OperationalError: database is locked",
+        "pymysql.err.OperationalError: (2013, 'Lost connection to server during query')",
     ],
 )
 def test_a_server_that_is_away_may_come_back_wherever_it_was_missed(error: str) -> None:
@@ -193,8 +195,39 @@ def test_a_file_that_is_gone_is_only_in_a_checkpoint(causes: list[Cause]) -> Non
 
 
 def test_a_function_that_opens_a_missing_file_is_not_lost_state() -> None:
-    assert kind(in_worker("FileNotFoundError: [Errno 2] No such file: 'rates.csv'")) is NON
-    assert kind([Cause("FileNotFoundError", "/w/regions/pv/metadata")]) is MISSING
+    missing = "FileNotFoundError: [Errno 2] No such file: 'rates.csv'"
+    assert kind(in_worker(missing)) is NON
+    found = classify(in_batch_function(traceback(missing)))
+    assert found.kind is NON
+    assert found.why == "the region's own function raised FileNotFoundError"
+    assert kind([Cause("builtins.FileNotFoundError", "[Errno 2] 'rates.csv'")]) is NON
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        ("sqlite3.OperationalError", "no such table: orders"),
+        ("sqlite3.OperationalError", "no such column: amount"),
+        ("sqlite3.OperationalError", "table orders has no column named amount"),
+        ("pymysql.err.OperationalError", "(1054, \"Unknown column 'amount' in 'field list'\")"),
+        ("pymysql.err.ProgrammingError", "(1146, \"Table 'shop.orders' doesn't exist\")"),
+        ("psycopg.errors.UndefinedTable", 'relation "orders" does not exist'),
+        ("psycopg.errors.UndefinedColumn", 'column "amount" of relation "orders" does not exist'),
+    ],
+)
+def test_a_table_or_column_that_is_not_there_does_not_come_by_trying_again(
+    raised: str, message: str
+) -> None:
+    said = f"{raised}: {message}"
+    for causes in (
+        [Cause(raised, message)],
+        in_worker(said),
+        in_batch_function(traceback(said)),
+        [Cause("holdfast.RegionFailed", "it failed", "REGION_FAILED"), Cause(raised, message)],
+    ):
+        found = classify(causes)
+        assert found.kind is NON
+        assert found.why.startswith("a database has no such table or column")
 
 
 def test_a_file_that_an_executor_spilled_is_not_lost_state() -> None:

@@ -9,15 +9,21 @@ import pytest
 
 from holdfast.errors import Cause, HoldfastError
 from holdfast.protocol.ladder import Source
-from holdfast.runtime.failover import Failover
+from holdfast.runtime.failover import Failover, record_end
 from holdfast.runtime.failure_log import FailureLog
+from holdfast.runtime.fencing import Fenced
 from holdfast.runtime.life import RegionFailed, Trouble
+from holdfast.runtime.recovering import NothingToRestore
+from holdfast.runtime.sentinel import JvmLost
 from tests.services.processes import wait_until
 from tests.unit.server_jobs import settings
 
 LOST = Cause("holdfast.KafkaDataLost", "topic clicks is gone", "KAFKA_DATA_LOST")
 DAMAGED = Cause("holdfast.DamagedFile", "cut short", "DAMAGED_FILE")
 WRITTEN = Cause("holdfast.AlreadyPublished", "the file exists", "ALREADY_PUBLISHED")
+TRACEBACK_OF_FENCED = """Traceback (most recent call last):
+  File "regions.py", line 1, in _take_batch
+holdfast.runtime.fencing.Fenced: another runner has taken over the job"""
 AWAY = Cause("java.net.ConnectException", "Connection refused")
 
 
@@ -29,12 +35,14 @@ class Job:
         self.done: list[str] = []
         self.failed: HoldfastError | None = None
         self.replaced_another = False
+        self.does_not_stop = False
 
     def batches(self, region: str | None) -> int:
         return self.committed
 
     def halt(self, regions: Sequence[str]) -> None:
-        pass
+        if self.does_not_stop:
+            raise OSError("it does not stop")
 
     def revive(self, regions: Sequence[str]) -> None:
         self.done.append(f"revive {','.join(regions)}")
@@ -127,3 +135,41 @@ def test_what_a_replaced_runner_writes_with_its_last_breath_is_read_anew_by_all(
 
 def test_whoever_else_writes_to_the_jobs_files_ends_it(run: Run) -> None:
     assert run.fails_of(WRITTEN) == "fail"
+
+
+def test_a_failure_that_cannot_even_be_judged_ends_the_job_and_is_told(run: Run) -> None:
+    run.job.batches = None  # type: ignore[assignment]
+    assert run.fails_of(AWAY) == "fail"
+    assert "failover failed: TypeError" in str(run.job.failed)
+    assert "failover failed: TypeError" in run.log.all()[-1].message
+
+
+def test_regions_that_do_not_stop_end_the_job_and_that_is_on_record(run: Run) -> None:
+    run.job.does_not_stop = True
+    assert run.fails_of(AWAY) == "fail"
+    assert run.log.all()[-1].message.startswith("what failed did not stop")
+
+
+def test_what_ends_a_job_beside_failover_is_on_record_too(tmp_path: Path) -> None:
+    log = FailureLog(str(tmp_path))
+    record_end(log, (), JvmLost("Spark's JVM has ended"), "this process ends")
+    record_end(log, (), NothingToRestore("there is nothing to go on from"))
+    found = FailureLog(str(tmp_path)).all()
+    assert [(each.number, each.kind, each.decision) for each in found] == [
+        (1, "Environment", "this process ends"),
+        (2, "NonRecoverable", "the job failed"),
+    ]
+
+
+def test_a_runner_that_was_replaced_writes_nothing_into_the_history_of_its_successor(
+    run: Run, tmp_path: Path
+) -> None:
+    log = FailureLog(str(tmp_path))
+    record_end(log, (), Fenced("another runner has taken over the job"))
+    assert run.fails_of(Cause("holdfast.Fenced", "another runner", "FENCED")) == "fail"
+    assert run.fails_of(Cause("x.PythonException", TRACEBACK_OF_FENCED)) == "fail"
+    assert FailureLog(str(tmp_path)).all() == []
+
+
+def test_a_history_that_cannot_be_written_hides_no_error() -> None:
+    record_end(None, (), JvmLost("gone"))  # type: ignore[arg-type]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from holdfast.errors import StorageError
 from holdfast.runtime import fencing
 from holdfast.runtime.fencing import Fenced, raise_epoch
+from holdfast.runtime.running import RunningJob
 from holdfast.storage import open_storage
 
 
@@ -98,3 +103,21 @@ def test_a_damaged_record_stops_nobody_and_its_runner_is_waited_for(tmp_path: Pa
     storage.publish("epochs/4", b'{"host": "el')
     fence = raise_epoch(storage)
     assert (fence.number, fence.is_shared) == (5, True)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_storage_that_does_not_answer_says_nothing_about_other_runners(is_shared: bool) -> None:
+    def check() -> None:
+        raise StorageError("the NameNode is away")
+
+    job: Any = SimpleNamespace(fence=SimpleNamespace(check=check, is_shared=is_shared))
+    assert RunningJob.has_replaced_another(job) is is_shared
+
+
+def test_a_runner_that_was_replaced_has_replaced_nobody(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    older = replace(raise_epoch(storage), is_shared=True)
+    job: Any = SimpleNamespace(fence=older)
+    assert RunningJob.has_replaced_another(job)
+    raise_epoch(storage)
+    assert not RunningJob.has_replaced_another(job)

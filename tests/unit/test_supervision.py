@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ from holdfast.supervision.messages import (
 )
 from holdfast.supervision.recording import record, recovered
 from holdfast.supervision.supervisor import RunnerLost, Supervisor
-from holdfast.supervision.verdicts import Answer, Died, End, verdict
+from holdfast.supervision.verdicts import Answer, Died, End, Halfway, verdict
 
 JOB = Claimed("ab" * 16, "views", "/work/views", 1.0)
 LIMITS = Limits(heartbeat_timeout=50.0, stuck_timeout=600.0)
@@ -142,6 +142,14 @@ KILLED = -signal.SIGKILL
 )
 def test_an_end_is_an_answer_or_a_death(end: End, expected: Answer | Died) -> None:
     assert verdict(end) == expected
+
+
+def test_a_job_that_was_to_end_is_not_started_again() -> None:
+    stuck = End(KILLED, killed="is stuck: for long", was_ending="CANCELLING")
+    assert verdict(stuck) == Halfway(
+        "the runner is stuck: for long; the job was CANCELLING, so it is not started again"
+    )
+    assert verdict(replace(stuck, asked=15)) == Answer(143)
 
 
 # The supervisor
@@ -408,6 +416,38 @@ def test_a_runner_without_progress_is_stuck(place: Place) -> None:
     last = place.runner(more=[(2.0, Over("FINISHED", 0))], code=0)
     assert place.run(FakeOutside(place.runner(more=more, ends=1e9), last)) == 0
     assert place.heard.said[0].startswith("the runner is stuck: there is work, but for 600 s no")
+
+
+def test_a_runner_that_hangs_while_it_stops_for_a_restart_is_replaced(place: Place) -> None:
+    more = pulses("RESTARTING", 2000, busy=False, grows=False)
+    last = place.runner(more=[(2.0, Over("FINISHED", 0))], code=0)
+    assert place.run(FakeOutside(place.runner(more=more, ends=1e9), last)) == 0
+    assert place.heard.said[0].startswith("the runner is stuck: it is RESTARTING, but for 600 s")
+
+
+def test_a_runner_that_hangs_after_it_was_asked_to_stop_is_ended(place: Place) -> None:
+    more = pulses("CANCELLING", 2000, busy=False, grows=False)
+    deaf = place.runner(more=more, ends=1e9)
+    deaf.obeys = False
+    assert place.run(FakeOutside(deaf, signals={1.0: signal.SIGTERM})) == 143
+    assert deaf.signals == [signal.SIGTERM]
+    assert deaf.age < 700
+
+
+@pytest.mark.parametrize("state", ["CANCELLING", "FAILING"])
+def test_a_runner_that_hangs_while_the_job_ends_has_no_successor(place: Place, state: str) -> None:
+    more = pulses(state, 2000, busy=False, grows=False)
+    with pytest.raises(RunnerLost, match=f"the job was {state}, so it is not started again"):
+        place.run(FakeOutside(place.runner(more=more, ends=1e9)))
+    assert place.heard.said == ["failed"]
+    ((_, decision),) = place.recorded()
+    assert decision == "the job has ended"
+
+
+def test_a_runner_that_has_lost_its_jvm_and_hangs_at_its_end_is_replaced(place: Place) -> None:
+    more = [*pulses("FAILING", 20, busy=False, grows=False), (20.0, Dying("its JVM ended"))]
+    last = place.runner(more=[(2.0, Over("FINISHED", 0))], code=0)
+    assert place.run(FakeOutside(place.runner(more=more, ends=1e9), last)) == 0
 
 
 def test_a_runner_that_gets_on_or_has_nothing_to_do_is_left_alone(place: Place) -> None:

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
+from holdfast import clock
 from holdfast.supervision.pulses import Pulses
 
 
 class State(Enum):
     RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
+
+
+@dataclass
+class Restart:
+    at: float
 
 
 @dataclass
@@ -62,7 +69,7 @@ class Job:
     regions: dict[str, Region] = field(default_factory=dict)
     store: Store = field(default_factory=Store)
     commits: Commits = field(default_factory=Commits)
-    next_restart: object = None
+    next_restart: Restart | None = None
     state: State = State.RUNNING
     spark: object = None
 
@@ -112,9 +119,25 @@ def test_checkpoints_of_a_job_that_stands_still_are_no_progress() -> None:
 def test_a_sink_that_cannot_commit_and_a_restart_may_be_waited_for() -> None:
     job = Job(commits=Commits([Commit("good", 0), Commit("orders", 2)]))
     assert pulses(job).take().waiting == "the store of orders"
-    job.next_restart = object()
+    job.next_restart = Restart(clock.now() + 3600)
     assert pulses(job).take().waiting == "a restart"
+    assert not pulses(job).take().should_move
     assert pulses(Job()).take().waiting is None
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_restart_that_should_have_come_excuses_nobody(state: State) -> None:
+    halted = {"a": Region(asked(active=True, data=True), halted=True)}
+    job = Job(halted, commits=Commits([Commit("orders", 2)]), state=state)
+    job.next_restart = Restart(clock.now() - 1)
+    taken = pulses(job).take()
+    assert taken.waiting is None
+    assert taken.should_move
+
+
+def test_a_store_that_is_away_does_not_excuse_a_job_that_is_being_stopped() -> None:
+    job = Job(commits=Commits([Commit("orders", 2)]), state=State.RESTARTING)
+    assert pulses(job).take().should_move
 
 
 def test_a_job_that_cannot_be_looked_at_is_alive_all_the_same() -> None:
@@ -122,4 +145,5 @@ def test_a_job_that_cannot_be_looked_at_is_alive_all_the_same() -> None:
     its = pulses(job)
     assert its.take().busy
     job.store = None  # type: ignore[assignment]
-    assert not its.take().busy
+    job.state = State.RESTARTING
+    assert (its.take().busy, its.take().state) == (False, "RESTARTING")

@@ -106,3 +106,9 @@ def test_a_request_says_whether_it_must_be_full() -> None:
     assert isinstance(decision, TriggerNow)
     assert decision.request.full
     assert not Request(Cause.PERIODIC, 1.0).full
+
+
+def test_nothing_is_triggered_while_a_sink_has_yet_to_commit() -> None:
+    past = Past(100.0, last_trigger=110.0, last_completion=113.0)
+    for queue in ([], [USER], [FINAL]):
+        assert next_trigger(Pace(10.0), past, queue, 0, 500.0, uncommitted=True) == WaitUntil(None)

@@ -73,12 +73,31 @@ def test_counts_that_begin_anew_are_progress() -> None:
     [
         replace(BUSY, busy=False),
         replace(BUSY, waiting="a sink's server"),
-        replace(BUSY, state="RESTARTING"),
+        replace(BUSY, state="RESTARTING", waiting="a restart"),
         replace(BUSY, state="CREATED"),
+        replace(BUSY, state="SUSPENDED"),
     ],
 )
 def test_who_has_nothing_to_do_or_may_wait_is_never_stuck(excuse: Pulse) -> None:
     assert judge(watched(excuse, 10_000), 10_000, LIMITS) == Alive()
+
+
+@pytest.mark.parametrize("state", ["RESTARTING", "CANCELLING", "FAILING"])
+def test_a_runner_that_does_not_get_done_with_stopping_is_stuck(state: str) -> None:
+    watch = hear(watched(replace(BUSY, busy=False), 5000), replace(BUSY, at=5010, state=state))
+    for at in range(5020, 5621, 10):
+        watch = hear(watch, replace(BUSY, at=at, state=state, busy=False))
+    assert judge(watch, 5609, LIMITS) == Alive()
+    assert judge(watch, 5620, LIMITS) == Stuck(
+        f"it is {state}, but for 610 s no task has ended, no batch was committed and no checkpoint "
+        "completed (so far 40 tasks, 3 batches, 1 checkpoints)"
+    )
+
+
+def test_a_job_that_begins_to_stop_has_all_the_time_for_that() -> None:
+    watch = hear(watched(BUSY, 590), replace(BUSY, at=599, state="RESTARTING"))
+    assert judge(watch, 640, LIMITS) == Alive()
+    assert watch.moved == 599
 
 
 def test_time_without_work_does_not_count() -> None:

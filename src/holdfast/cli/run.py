@@ -44,7 +44,8 @@ def run(
         typer.Option("--checkpoint-interval", metavar="TIME", help="Such as 10s."),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(metavar="MODE", help="exactly-once or at-least-once.")
+        str | None,
+        typer.Option(metavar="MODE", help="exactly-once, at-least-once or at-most-once."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -89,7 +90,8 @@ def run(
       3-4  its data or its storage could not be read, or there is no Java
         5  the job failed, or its runner died and no restart was due
        70  a bug in Holdfast
-       75  with --no-supervisor: the process cannot go on, and a new one can
+       75  the process cannot go on, and a new one can: with --no-supervisor, or
+           when Spark's JVM died before the job had begun
       130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP; the next run goes on
 
     [bold]Examples[/bold]

@@ -135,7 +135,15 @@ def summary(outcome: Outcome, last: JobView) -> str:
         f"{counted(completed, 'checkpoint')} completed",
     ]
     path = f"\nLast checkpoint: {outcome.checkpoint}" if outcome.checkpoint else ""
-    return ", ".join(parts) + path
+    return ", ".join(parts) + path + _owing(outcome)
+
+
+def _owing(outcome: Outcome) -> str:
+    """A run that goes on commits by itself; nobody else does."""
+    if not outcome.owing or outcome.state == "SUSPENDED":
+        return ""
+    sinks = ", ".join(outcome.owing)
+    return f"\nNot committed yet by {sinks}; `holdfast transactions` lists and settles it."
 
 
 def _reads_a_source(view: JobView, region: RegionView) -> bool:

@@ -9,6 +9,7 @@ class Reason(Enum):
     """A reason has a sentence, and counts against the tolerance or not."""
 
     EXPIRED = ("Checkpoint expired before completing.", True)
+    SINK_WAITS = ("Checkpoint expired while a sink could not commit an older one.", False)
     DECLINED = ("A region declined the checkpoint.", True)
     SNAPSHOT_FAILED = ("A snapshot failed in its asynchronous phase.", True)
     TRIGGER_FAILED = ("The checkpoint could not be triggered.", True)

@@ -306,6 +306,19 @@ _UNFIT = (
         ),
     ),
     Sign(
+        # Before the servers that are away: drivers have one exception for both.
+        _NON,
+        "a database has no such table or column ({raised})",
+        types=("UndefinedColumn", "UndefinedTable"),
+        texts=(
+            r"\bno such (table|column): ",
+            r"\bhas no column named ",
+            # MariaDB's and MySQL's numbers for the same, as their driver shows them.
+            r"error: \((1054|1146), ",
+            r"^\((1054|1146), ",
+        ),
+    ),
+    Sign(
         _NON,
         "Holdfast was asked for something that cannot be ({raised})",
         types=(
@@ -435,11 +448,6 @@ _JOBS_OWN = (
         states=("07", "0A", "21", "22", "23", "24", "2B", "42", "46", "54", "P0"),
     ),
     Sign(
-        _MISSING,
-        "a file is gone",
-        types=("FileNotFoundError",),
-    ),
-    Sign(
         _ENVIRONMENT,
         "a machine had too little of something",
         states=("53", "58", "82"),
@@ -460,6 +468,8 @@ _JOBS_OWN = (
         types=(
             "AssertionError",
             "AttributeError",
+            # Of the job's own code: Holdfast's storage and Spark have other names for it.
+            "FileNotFoundError",
             "IndexError",
             "KeyError",
             "NameError",

@@ -66,16 +66,24 @@ class WaitUntil:
 
 
 def next_trigger(
-    pace: Pace, past: Past, queue: list[Request], in_flight: int, now: float
+    pace: Pace,
+    past: Past,
+    queue: list[Request],
+    in_flight: int,
+    now: float,
+    *,
+    uncommitted: bool = False,
 ) -> TriggerNow | WaitUntil:
     """Decide whether to trigger.
 
+    0. Nothing while a sink has yet to commit an older checkpoint (``uncommitted``): a new one could
+       only wait for that too, and would expire although nothing is wrong with the job.
     1. No more than ``max_concurrent`` are in flight, whoever asks.
     2. Final and user requests go first and ignore the pause.
     3. A periodic one comes an interval after the last trigger, and not before the last
        *completion* plus the pause.
     """
-    if in_flight >= pace.max_concurrent:
+    if uncommitted or in_flight >= pace.max_concurrent:
         return WaitUntil(None)
     if queue:
         return TriggerNow(min(queue))

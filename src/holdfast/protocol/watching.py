@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 RUNNING = "RUNNING"
+CANCELLING, FAILING = "CANCELLING", "FAILING"
+_STOPPING = ("RESTARTING", CANCELLING, FAILING)
+"""States in which everything is being stopped, or built anew: that has an end, or it hangs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """What a runner told, and when the watcher heard it.
 
-    The three counts are of everything so far. ``busy``: a batch runs or waits to run.
-    ``waiting``: what the job waits for and may wait for, such as "a sink's server".
+    The three counts are of everything so far. ``busy``: a batch runs or waits to run, or regions
+    should long have been stopped. ``waiting``: what the job waits for and may wait for, such as
+    "a sink's server".
     """
 
     at: float
@@ -35,7 +39,17 @@ class Pulse:
     @property
     def should_move(self) -> bool:
         """Whether there is work and nothing to wait for."""
-        return self.state == RUNNING and self.busy and self.waiting is None
+        is_at_work = self.busy if self.state == RUNNING else self.state in _STOPPING
+        return is_at_work and self.waiting is None
+
+    def has_moved_since(self, before: Pulse) -> bool:
+        """Whether anything was done. Counts that fall mean that something began anew."""
+        return (self.state, self.counts) != (before.state, before.counts)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody, or the job itself, has decided that it ends."""
+        return self.state in (CANCELLING, FAILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +99,8 @@ def start(now: float) -> Watch:
 
 
 def hear(watch: Watch, pulse: Pulse) -> Watch:
-    """Take in a pulse. Counts that fall mean that something began anew, which is a move too."""
-    has_moved = watch.last is None or watch.last.counts != pulse.counts
+    """Take in a pulse."""
+    has_moved = watch.last is None or pulse.has_moved_since(watch.last)
     excused = has_moved or not pulse.should_move
     return Watch(heard=pulse.at, moved=pulse.at if excused else watch.moved, last=pulse)
 
@@ -113,8 +127,9 @@ def _silence(watch: Watch, silent: float) -> str:
 
 
 def _standstill(pulse: Pulse, still: float) -> str:
+    there_is = "there is work" if pulse.state == RUNNING else f"it is {pulse.state}"
     return (
-        f"there is work, but for {still:.0f} s no task has ended, no batch was committed and no "
+        f"{there_is}, but for {still:.0f} s no task has ended, no batch was committed and no "
         f"checkpoint completed (so far {pulse.tasks} tasks, {pulse.batches} batches, "
         f"{pulse.checkpoints} checkpoints)"
     )

@@ -66,7 +66,13 @@ def assemble(
     gates = Gates(Flow(inputs, stand.batches, stand.positions), channels, graph.channels, on_cuts)
     regions = {
         uid: RunningRegion(
-            region, attempt.region(uid), gates, channels.get(uid), graph.sinks_of(uid), settings
+            region,
+            attempt.region(uid),
+            gates,
+            channels.get(uid),
+            graph.sinks_of(uid),
+            settings,
+            fence.check,
         )
         for uid, region in graph.regions.items()
     }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast import clock
+from holdfast.runtime.channels import nothing
 from holdfast.runtime.epochs import SinkEpochs
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,11 @@ class Commits:
 
     def __init__(self, sinks: Sequence[SinkEpochs]) -> None:
         self._committers = [_Committer(sink) for sink in sinks]
+
+    def when_committed(self, call: Callable[[], None]) -> None:
+        """Call whenever a sink has committed, in that sink's thread; before the start."""
+        for committer in self._committers:
+            committer.on_commit = call
 
     def start(self) -> None:
         """From now on commits can be asked for."""
@@ -135,6 +141,7 @@ class _Committer:
 
     def __init__(self, sink: SinkEpochs) -> None:
         self.uid = sink.uid
+        self.on_commit: Callable[[], None] = nothing
         self._sink = sink
         self._asked: list[tuple[int, Callable[[], None]]] = []
         self._waiting_for: int | None = None
@@ -201,4 +208,5 @@ class _Committer:
             if self._waiting_for == checkpoint:
                 self._waiting_for = None
             self._changed.notify_all()
+        self.on_commit()
         return True

@@ -1,7 +1,8 @@
 """The coordinator: triggers checkpoints, collects answers, completes or aborts.
 
 One thread decides; it takes one event after the other from a queue. Snapshots are made by the
-threads of ``snapshots``, which answer through the same queue.
+threads of ``snapshots``, which answer through the same queue; completion hooks, which are the
+user's, have a thread of their own.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from holdfast.runtime.commits import Commits
 from holdfast.runtime.completion import Completion
 from holdfast.runtime.fencing import Fenced
 from holdfast.runtime.gates import Gates
+from holdfast.runtime.orderly import Orderly
 from holdfast.runtime.snapshots import Answer, Snapshots
 from holdfast.settings import Checkpointing, Mode
 from holdfast.steps import step
@@ -63,6 +65,10 @@ class _InFlight:
     cuts: int = 0
     """Snapshots that are being made."""
     over: bool = False
+
+
+def _look_again() -> None:
+    """An event after which there may be something to trigger."""
 
 
 class Coordinator:
@@ -100,6 +106,10 @@ class Coordinator:
         self._untold = 0
         self._paused = False
         self._closed = False
+        self._door = threading.Lock()
+        """Nobody asks for a checkpoint in the moment in which nobody answers any more."""
+        self._hooks = Orderly("completion-hooks")
+        commits.when_committed(lambda: self._events.put(_look_again))
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
 
     # From other threads
@@ -107,13 +117,18 @@ class Coordinator:
     def start(self) -> None:
         """Begin to trigger."""
         self._past = Past(clock.now())
+        self._hooks.start()
         self._thread.start()
 
     def request(self, cause: Cause, full: bool = False) -> Future[int]:
-        """Ask for a checkpoint; the future has its id, or why it failed."""
+        """Ask for a checkpoint; the future has its id, or why it failed. It always ends."""
         future: Future[int] = Future()
-        name = f"{cause.name}-{id(future)}"
-        self._events.put(lambda: self._enqueue(Request(cause, clock.now(), name, full), future))
+        request = Request(cause, clock.now(), f"{cause.name}-{id(future)}", full)
+        with self._door:
+            if not self._closed:
+                self._events.put(lambda: self._enqueue(request, future))
+                return future
+        future.set_exception(CheckpointFailed(Reason.JOB_STOPPED.sentence))
         return future
 
     def cuts_reached(self, cuts: list[Cut]) -> None:
@@ -134,10 +149,11 @@ class Coordinator:
 
     def close(self, reason: Reason = Reason.JOB_STOPPED) -> None:
         """Abort what is in flight and end the thread."""
-        if not self._thread.is_alive():
-            return
-        self._events.put(lambda: self._close(reason))
-        self._thread.join()
+        if self._thread.is_alive():
+            self._events.put(lambda: self._close(reason))
+            self._thread.join()
+        else:  # it was never started, or is closed already
+            self._close(reason)
 
     # In the coordinator's thread
 
@@ -155,7 +171,7 @@ class Coordinator:
     def _look_at_clock(self, now: float) -> float | None:
         """Do what is due; returns the seconds until something else is."""
         for checkpoint in self._pending.expired(self._settings.timeout, now):
-            self._abort(checkpoint, Reason.EXPIRED)
+            self._abort(checkpoint, Reason.SINK_WAITS if self._sinks_wait() else Reason.EXPIRED)
         if self._settings.unaligned and self._settings.aligned_timeout:
             for checkpoint in self._pending.overdue(self._settings.aligned_timeout, now):
                 self._gates.overtake(checkpoint)
@@ -167,7 +183,13 @@ class Coordinator:
 
     def _decide(self, now: float) -> TriggerNow | WaitUntil:
         pace = replace(self._pace, interval=None) if self._paused else self._pace
-        return next_trigger(pace, self._past, self._queue, len(self._pending), now)
+        waits = self._sinks_wait()
+        return next_trigger(
+            pace, self._past, self._queue, len(self._pending), now, uncommitted=waits
+        )
+
+    def _sinks_wait(self) -> bool:
+        return not self._commits.wait(0)
 
     def _seconds_left(self, decision: TriggerNow | WaitUntil, now: float) -> float | None:
         times = [self._pending.next_deadline(self._settings.timeout)]
@@ -181,6 +203,9 @@ class Coordinator:
         return max(0.0, min(due) - now) if due else None
 
     def _enqueue(self, request: Request, future: Future[int]) -> None:
+        if self._closed:
+            future.set_exception(CheckpointFailed(Reason.JOB_STOPPED.sentence))
+            return
         if len(self._queue) >= MOST_REQUESTS:
             future.set_exception(CheckpointFailed(Reason.TOO_MANY_REQUESTS.sentence))
             return
@@ -285,9 +310,17 @@ class Coordinator:
         self._commits.ask(pending.id, lambda: self._events.put(lambda: self._tell(pending)))
 
     def _tell(self, pending: Pending[Answer]) -> None:
-        """The sinks have committed, or will go on trying: the checkpoint is over."""
+        """The sinks have committed, or will go on trying: the hooks are told."""
+
+        def tell() -> None:
+            self._completion.notify(pending.id)
+            self._events.put(lambda: self._told(pending))
+
+        self._hooks.put(tell)
+
+    def _told(self, pending: Pending[Answer]) -> None:
+        """The checkpoint is over."""
         self._untold -= 1
-        self._completion.notify(pending.id)
         self._snapshots.delete_segments(self._gates.take_unneeded())
         if future := self._waiting.pop(pending.request.name, None):
             future.set_result(pending.id)
@@ -360,9 +393,23 @@ class Coordinator:
         for pending in self._pending:
             self._abort(pending.id, reason)
         self._wait_for_others()
+        with self._door:
+            self._closed = True
+        self._hooks.close()
+        self._take_what_is_left()
         for future in self._waiting.values():
             future.set_exception(CheckpointFailed(reason.sentence))
-        self._closed = True
+        self._waiting.clear()
+
+    def _take_what_is_left(self) -> None:
+        """Requests that came meanwhile are answered, snapshots that came too late are deleted."""
+        with suppress(queue.Empty):
+            while True:
+                event = self._events.get_nowait()
+                try:
+                    event()
+                except Exception:
+                    _log.exception("at the end of the coordinator")
 
     def _wait_for_others(self) -> None:
         """Snapshots notice that they are not wanted and leave nothing; sinks try to commit."""

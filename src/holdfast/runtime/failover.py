@@ -17,7 +17,7 @@ from typing import Protocol
 
 from holdfast import clock
 from holdfast.errors import HoldfastError
-from holdfast.protocol.causes import Classified, FailureClass, classify
+from holdfast.protocol.causes import Classified, FailureClass, Rule, classify
 from holdfast.protocol.ladder import Rung, Scope, Source, members, merge, next_rung
 from holdfast.protocol.records import FailureRecord
 from holdfast.protocol.restarts import GiveUp, Past, RestartIn, decide
@@ -27,6 +27,7 @@ from holdfast.settings import Settings
 from holdfast.spark.failures import causes_of
 
 _log = logging.getLogger(__name__)
+_REPORT = "This is a bug in Holdfast: the log has its trace. The next run goes on."
 
 
 class NotRestarted(HoldfastError):
@@ -138,12 +139,26 @@ class Failover:
     def _run(self) -> None:
         while not self._closed:
             try:
-                trouble = self._events.get(timeout=self._seconds_left())
-            except queue.Empty:
-                self._carry_out()
-                continue
-            if trouble is not None and not self._closed:
-                self._take(trouble)
+                self._next()
+            except Exception as error:  # nobody else would ever start what is down
+                _log.exception("failover failed")
+                ours = HoldfastError(f"failover failed: {error!r}", hint=_REPORT)
+                ours.__cause__ = error
+                self._give_up(ours)
+
+    def _next(self) -> None:
+        try:
+            trouble = self._events.get(timeout=self._seconds_left())
+        except queue.Empty:
+            self._carry_out()
+            return
+        if trouble is not None and not self._closed:
+            self._take(trouble)
+
+    def _give_up(self, error: HoldfastError) -> None:
+        record_end(self._log, self._settings.failure_rules, error)
+        self._job.fail(error)
+        self._closed = True
 
     def _seconds_left(self) -> float | None:
         if self._pending is None:
@@ -156,7 +171,8 @@ class Failover:
         judged = self._judged(trouble)
         _log.warning("%s (%s: %s)", trouble.error, judged.kind.value, judged.why)
         if judged.kind is FailureClass.NON_RECOVERABLE:
-            self._record(trouble, judged, "the job failed: the failure is not recoverable")
+            if not _is_by_successor(judged):
+                self._record(trouble, judged, "the job failed: the failure is not recoverable")
             self._job.fail(trouble.error)
             return
         if judged.outside and self._has_tried(trouble.region):
@@ -250,25 +266,16 @@ class Failover:
         restart: RestartIn | None = None,
         merged: int | None = None,
     ) -> int:
-        number = self._log.next_number()
-        self._log.add(
-            FailureRecord(
-                number=number,
-                at=clock.now(),
-                region=trouble.region,
-                kind=judged.kind.value,
-                why=judged.why,
-                error=judged.cause.type,
-                message=str(trouble.error),
-                decision=decision,
-                scope=rung.scope.value if rung else None,
-                source=rung.source.value if rung else None,
-                attempt=restart.attempt if restart else None,
-                delay=restart.seconds if restart else None,
-                merged_into=merged,
-            )
+        record = replace(
+            _plain_record(self._log.next_number(), trouble, judged, decision),
+            scope=rung.scope.value if rung else None,
+            source=rung.source.value if rung else None,
+            attempt=restart.attempt if restart else None,
+            delay=restart.seconds if restart else None,
+            merged_into=merged,
         )
-        return number
+        self._log.add(record)
+        return record.number
 
     # Carrying out
 
@@ -281,8 +288,7 @@ class Failover:
                 self._job.halt(sorted(pending.regions))
         except Exception as error:
             _log.exception("what failed did not stop")
-            self._job.fail(_as_ours(error))
-            self._closed = True
+            self._give_up(_as_ours(error, "what failed did not stop"))
 
     def _concerns_all(self, pending: _Pending) -> bool:
         return pending.rung.scope is Scope.ALL or pending.regions >= set(self._inputs)
@@ -298,12 +304,49 @@ class Failover:
                 self._job.revive(sorted(pending.regions))
         except Exception as error:
             _log.exception("the restart failed")
-            ours = _as_ours(error)
+            ours = _as_ours(error, "the restart failed")
             self._take(Trouble(ours, causes_of(error)))
             return
         now = clock.now()
         for number in pending.failures:
             self._log.recovered(number, now)
+
+
+def record_end(
+    log: FailureLog, rules: Sequence[Rule], error: BaseException, decision: str = "the job failed"
+) -> None:
+    """Write down what ends a job without having come to a ``Failover``.
+
+    Whatever goes wrong at that is logged: nothing may hide the error itself. A runner that was
+    replaced writes nothing, because the history is its successor's, who numbers its failures too.
+    """
+    try:
+        causes = causes_of(error)
+        judged = classify(causes, rules)
+        if not _is_by_successor(judged):
+            trouble = Trouble(_as_ours(error, "the job failed"), causes)
+            log.add(_plain_record(log.next_number(), trouble, judged, decision))
+    except Exception:
+        _log.exception("a failure was not written to the history")
+
+
+def _is_by_successor(judged: Classified) -> bool:
+    return "Fenced" in judged.cause.name or judged.cause.condition == "FENCED"
+
+
+def _plain_record(
+    number: int, trouble: Trouble, judged: Classified, decision: str
+) -> FailureRecord:
+    return FailureRecord(
+        number=number,
+        at=clock.now(),
+        region=trouble.region,
+        kind=judged.kind.value,
+        why=judged.why,
+        error=judged.cause.type,
+        message=str(trouble.error),
+        decision=decision,
+    )
 
 
 def _words(rung: Rung, regions: tuple[str, ...]) -> str:
@@ -332,9 +375,9 @@ def _gone(error: HoldfastError, judged: Classified, why: str) -> HoldfastError:
     return failed
 
 
-def _as_ours(error: BaseException) -> HoldfastError:
+def _as_ours(error: BaseException, what: str) -> HoldfastError:
     if isinstance(error, HoldfastError):
         return error
-    ours = HoldfastError(f"the restart failed: {error!r}")
+    ours = HoldfastError(f"{what}: {error!r}")
     ours.__cause__ = error
     return ours

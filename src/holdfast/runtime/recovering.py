@@ -88,10 +88,12 @@ def find_attempt(place: Place, attempt: Attempt | None, *, may_use_own: bool = T
             return Found(attempt)
         if isinstance(plan, Fresh | FromLatest):
             _log.warning("the job begins without its state [policy=%s]", policy.value)
+            _make_room(place, attempt)
             return Found(place.work.begin(None))
         if not isinstance(plan, Restore):
             raise _nothing_to_restore(plan, place)
         chosen = plan.candidate
+        _make_room(place, attempt)
         try:
             fresh = restored(place.work, place.graph, chosen.path, replay)
             return Found(fresh, chosen.id, plan.skipped)
@@ -100,6 +102,20 @@ def find_attempt(place: Place, attempt: Attempt | None, *, may_use_own: bool = T
             _log.warning("checkpoint %s cannot be used: %s", chosen.id, error)
             found = f"{error.message} {_where(error)}".strip()
             candidates = [replace(c, problem=found) if c is chosen else c for c in candidates]
+
+
+def _make_room(place: Place, attempt: Attempt | None) -> None:
+    """Of those that are left behind only this one may be needed: the new one learns from it.
+
+    Every failure on the last rung begins another attempt, with all the state, and only a checkpoint
+    of its own would remove those before it: a night without one would fill the disk.
+    """
+    if attempt is None:
+        return
+    try:
+        place.work.remove_older(attempt)
+    except StorageError:
+        _log.exception("older attempts were not deleted")
 
 
 def _refuse_outage(error: HoldfastError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from holdfast.errors import Cause, UsageError
 from holdfast.protocol.graph import Region, SinkUse, Source
 from holdfast.protocol.lag import PartitionLag, partition_lags, source_lag
 from holdfast.querylog.snapshots import newest_commit, offsets_at
-from holdfast.runtime.channels import Channel
+from holdfast.runtime.channels import Channel, nothing
 from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.gates import ChannelSteering, Gates, RegionGate, channel_positions
 from holdfast.settings import Settings
@@ -60,6 +60,7 @@ class RunningRegion:
         channel: Channel | None,
         sinks: Sequence[SinkUse],
         settings: Settings,
+        check: Callable[[], None] = nothing,
     ) -> None:
         self.uid = region.uid
         self.region = region
@@ -77,6 +78,7 @@ class RunningRegion:
         self.unstaged = False
         """Rows go to its one sink at once."""
         self._settings = settings
+        self._check = check
         self._bounded: dict[str, Any] = {}
         self._stoppable: list[Any] = []
         self._checkable: list[Any] = []
@@ -211,6 +213,7 @@ class RunningRegion:
 
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
         """In the query's thread: the rows of a batch become a segment and go to plain sinks."""
+        self._check()  # a plain sink would take the rows of a runner that was replaced
         if self._channel is None:
             self._to_plain_sinks(rows, batch)
             return

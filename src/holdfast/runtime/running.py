@@ -26,13 +26,13 @@ from holdfast.runtime.commits import Commits
 from holdfast.runtime.completion import Hooks
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.epochs import SinkEpochs
-from holdfast.runtime.failover import Failover, NextRestart
+from holdfast.runtime.failover import Failover, NextRestart, record_end
 from holdfast.runtime.failure_log import FailureLog
-from holdfast.runtime.fencing import raise_epoch
+from holdfast.runtime.fencing import Fenced, raise_epoch
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.history import History
 from holdfast.runtime.life import Life, Place, RegionFailed, Trouble
-from holdfast.runtime.recovering import Found, find_attempt
+from holdfast.runtime.recovering import Found, NothingToRestore, find_attempt
 from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.sentinel import JvmLost, Sentinel
 from holdfast.runtime.transactions import Listing, of_running
@@ -123,7 +123,7 @@ class RunningJob:
         self.life = self._new_life()
         inputs = {uid: graph.inputs(uid) for uid in graph.regions}
         self.failover = Failover(settings, inputs, self.failures, self, past)
-        self._sentinel = Sentinel(self.fence, self.fail)
+        self._sentinel = Sentinel(self.fence, self._on_loss)
 
     def _open_store(self) -> CheckpointStore:
         return CheckpointStore(checkpoint_directory(self.settings, self.work))
@@ -137,7 +137,13 @@ class RunningJob:
     def _first_attempt(self, begun: Attempt | None, fresh: bool) -> Found:
         if begun is not None and self.settings.restore_path is not None:
             return Found(begun, begun.restored_from)
-        return Found(self.work.begin(None)) if fresh else find_attempt(self._place, begun)
+        if fresh:
+            return Found(self.work.begin(None))
+        try:
+            return find_attempt(self._place, begun)
+        except NothingToRestore as error:
+            self._record_end(error)
+            raise
 
     def _new_life(self) -> Life:
         return Life(self._place, self.found.attempt, self._on_trouble, self._on_input_ended)
@@ -202,12 +208,22 @@ class RunningJob:
             judged = classify(causes_of(error), self.settings.failure_rules)
             never = isinstance(self.settings.restart, NoRestart)
             if never or judged.kind is FailureClass.NON_RECOVERABLE:
+                self._record_end(error)
                 self._end(State.FAILED)
                 raise
             self._on_trouble(Trouble(as_ours(error), causes_of(error)))
         except BaseException:
             self._end(State.FAILED)
             raise
+
+    def _record_end(self, error: BaseException, decision: str = "the job failed") -> None:
+        record_end(self.failures, self.settings.failure_rules, error, decision)
+
+    def _on_loss(self, error: HoldfastError) -> None:
+        """The sentinel has found something after which this process cannot go on."""
+        if self.state.is_live:
+            self._record_end(error, "this process ends")
+        self.fail(error)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         if self.state.is_live:
@@ -278,7 +294,8 @@ class RunningJob:
         except Exception as error:
             _log.exception("the job did not end cleanly")
             if self.failure is None:
-                self.failure = RegionFailed(f"the job did not end cleanly: {error!r}")
+                unclean = RegionFailed(f"the job did not end cleanly: {error!r}")
+                self.failure = error if isinstance(error, Fenced) else unclean
             state = State.FAILED
         self._enter(state)
         self._over.set()
@@ -286,12 +303,33 @@ class RunningJob:
     def _tidy(self, state: State) -> None:
         if state not in (State.CANCELED, State.FINISHED):
             return
+        self.fence.check()  # what follows would end the job of its successor
         for sink in self.sinks:
             sink.abort_unowned()
         self.work.end(self.attempt, state.value)
         if self.settings.checkpointing.retention is not Retention.RETAIN_ON_CANCELLATION:
-            for checkpoint in (*self.store.completed, *self.store.damaged):
+            self._drop_checkpoints()
+
+    def _drop_checkpoints(self) -> None:
+        """All, but not what is still owed to a sink: that would lose rows which were promised."""
+        latest, owing = self.store.latest, self.owing
+        for checkpoint in (*self.store.completed, *self.store.damaged):
+            if not owing or latest is None or checkpoint != latest.id:
                 self.store.drop(checkpoint)
+        if owing and latest is not None:
+            _log.warning(
+                "checkpoint %s is kept: %s could not commit what it promises. `holdfast "
+                "transactions` lists and settles it, and so does a start --from it [path=%s]",
+                latest.id,
+                ", ".join(owing),
+                self.store.path_of(latest.id),
+            )
+
+    @property
+    def owing(self) -> tuple[str, ...]:
+        """Sinks that have not committed what the newest checkpoint promises."""
+        latest = self.store.latest
+        return tuple(s.uid for s in self.sinks if latest is not None and s.pending(latest.id))
 
     def _leave(self) -> None:
         with suppress(HoldfastError):  # a successor then waits a little
@@ -319,6 +357,7 @@ class RunningJob:
 
     def revive(self, regions: Sequence[str]) -> None:
         """Start them again, from their query logs."""
+        self.fence.check()  # the files of its successor are not to be touched
         self.life.revive(regions)
 
     def halt_all(self) -> None:
@@ -330,6 +369,7 @@ class RunningJob:
 
     def revive_all(self, source: Source) -> None:
         """Start everything again, from the query logs or from a checkpoint."""
+        self.fence.check()  # below, what belongs to no known checkpoint or batch is deleted
         # Read anew: only the storage knows whether a checkpoint in doubt was stored.
         self._place = replace(self._place, store=self._open_store())
         may_use_own = source is Source.OWN_LOGS
@@ -351,8 +391,10 @@ class RunningJob:
         """Whether this is the newest runner, and an earlier one may not have noticed yet."""
         try:
             self.fence.check()
-        except HoldfastError:
+        except Fenced:
             return False
+        except HoldfastError:  # then nobody knows; the restart looks again before it does anything
+            _log.warning("the epoch of the job could not be read", exc_info=True)
         return self.fence.is_shared
 
     # What others ask

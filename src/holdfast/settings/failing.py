@@ -192,7 +192,8 @@ STUCK_TIMEOUT = Option(
     "holdfast.stuck-timeout",
     DURATION,
     "A runner that has work and in all this time ends no task, commits no batch and completes no "
-    "checkpoint is stuck: it is ended and started again. Longer than the longest task; 0 is never.",
+    "checkpoint is stuck: it is ended and started again. So is one that does not get done with "
+    "stopping. Longer than the longest task and the longest restore; 0 is never.",
     default="10 min",
 )
 FAILURE_RULES = Option(
@@ -208,8 +209,9 @@ BOUNDED_RESTART = Option(
     "holdfast.bounded.restart",
     one_of(BoundedRestart),
     "Where a job with bounded input begins again after a failure: where it was or at its newest "
-    "checkpoint, as others do, or with empty state at the first row. Sinks keep what they have, so "
-    "with `scratch` they should be idempotent.",
+    "checkpoint, as others do, or (`scratch`) with empty state at the first row as long as no "
+    "checkpoint has completed. Sinks keep what they have, so with `scratch` they should be "
+    "idempotent.",
     default="checkpoint",
 )
 

@@ -82,9 +82,10 @@ MODE = Option(
     f"{_CHECKPOINTING}mode",
     one_of(Mode),
     "What a recovery does to rows. `exactly-once`: every row counts once. `at-least-once`: rows "
-    "behind a barrier may count again. `at-most-once`, which Flink does not have: the job goes on "
-    "without state at the newest input, what lies between is lost; no checkpoints are taken, and "
-    "settings that ask for them are refused.",
+    "behind a barrier may count again. `at-most-once`, which Flink does not have: every start "
+    "begins without state where the sources begin; with those that begin at their newest rows, "
+    "what lies between is lost. No checkpoints are taken, and settings that ask for them are "
+    "refused.",
     default="exactly-once",
 )
 UNALIGNED = Option(
@@ -142,10 +143,11 @@ NUM_RETAINED = Option(
 RETENTION = Option(
     f"{_CHECKPOINTING}externalized-checkpoint-retention",
     one_of(Retention),
-    "Which checkpoints outlive the job. `retain-on-cancellation`: they stay when it is cancelled "
-    "and when it fails. `delete-on-cancellation`: deleted when it is cancelled, kept when it "
-    "fails. `no-externalized-checkpoints`: deleted when it is cancelled; Flink deletes those of a "
-    "failed job too, here they are kept, so that it can be run again.",
+    "Which checkpoints outlive the job. `retain-on-cancellation`: they stay when it is cancelled, "
+    "fails or has finished (Flink deletes them then). `delete-on-cancellation`: deleted when it is "
+    "cancelled or has finished, kept when it fails. `no-externalized-checkpoints`: the same; Flink "
+    "deletes those of a failed job too, here they are kept, so that it can be run again. One that "
+    "a sink has yet to commit is kept in any case.",
     default="no-externalized-checkpoints",
 )
 STORAGE = Option(

@@ -36,6 +36,7 @@ class Oversight:
         self._dying: str | None = None
         self._asked: int | None = None
         self._killed: str | None = None
+        self._was_ending: str | None = None
 
     def until_its_end(self, is_restart: bool) -> End:
         """Watch, pass on signals, kill it if it hangs. Nothing of it runs when this returns."""
@@ -54,6 +55,7 @@ class Oversight:
             over=self._over,
             dying=self._dying,
             killed=self._killed,
+            was_ending=self._was_ending,
             asked=self._asked,
             is_restart=is_restart,
             has_begun=self._known.begun,
@@ -104,8 +106,10 @@ class Oversight:
             self._watch = replace(self._watch, heard=now, moved=now)
             self._jvm_seen = now
         self._looked = now
-        found = judge(self._watch, now, self._known.limits)
+        found, last = judge(self._watch, now, self._known.limits), self._watch.last
         if not isinstance(found, Alive):
+            if last is not None and last.is_ending and self._dying is None:
+                self._was_ending = last.state
             self._kill(f"{'hangs' if isinstance(found, Hung) else 'is stuck'}: {found.why}")
         elif self._is_without_jvm(now):
             self._kill("has lost its JVM and goes on without it")

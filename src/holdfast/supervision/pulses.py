@@ -6,7 +6,8 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.protocol.watching import Pulse
+from holdfast import clock
+from holdfast.protocol.watching import RUNNING, Pulse
 
 if TYPE_CHECKING:
     from holdfast.runtime.regions import RunningRegion
@@ -36,7 +37,7 @@ class Pulses:
             self._last = self._look()
         except Exception:  # a job between two lives; whoever can say so much is alive
             _log.debug("no pulse was taken", exc_info=True)
-            self._last = replace(self._last, busy=False)
+            self._last = replace(self._last, state=self._running.state.value, busy=False)
         return self._last
 
     def _look(self) -> Pulse:
@@ -47,7 +48,7 @@ class Pulses:
             batches=running.batches(None),
             tasks=self._count_tasks(),
             checkpoints=self._count_checkpoints(),
-            busy=any(_is_busy(region) for region in running.regions.values()),
+            busy=self._is_overdue() or any(_is_busy(r) for r in running.regions.values()),
             waiting=self._waiting_for(),
         )
 
@@ -68,9 +69,17 @@ class Pulses:
             self._checkpoints, self._cuts = latest.id, cuts
         return self._checkpoints
 
+    def _is_overdue(self) -> bool:
+        """Whether a restart should have come by now: whoever was to stop for it does not."""
+        restart = self._running.next_restart
+        return restart is not None and clock.now() >= restart.at
+
     def _waiting_for(self) -> str | None:
-        if self._running.next_restart is not None:
-            return "a restart"
+        running = self._running
+        if running.next_restart is not None:
+            return None if self._is_overdue() else "a restart"
+        if running.state.value != RUNNING:  # nobody waits for a store to end a job
+            return None
         refused = [each.sink for each in self._running.commits.figures if each.in_a_row]
         return f"the store of {', '.join(refused)}" if refused else None
 

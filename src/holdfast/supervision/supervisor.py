@@ -23,7 +23,7 @@ from holdfast.supervision.logs import set_aside
 from holdfast.supervision.messages import Claimed
 from holdfast.supervision.outside import Outside
 from holdfast.supervision.oversight import Oversight
-from holdfast.supervision.verdicts import Answer, Died, Verdict, verdict
+from holdfast.supervision.verdicts import Answer, Died, Halfway, Verdict, verdict
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +76,8 @@ class Supervisor:
             found = self._one_runner(is_restart)
             if isinstance(found, Answer):
                 return found.code
+            if isinstance(found, Halfway):
+                raise self._ended_halfway(found)
             number = self._wait_for(self._restart_after(found))
             if number is not None:
                 self._telling.stopped(self._known.job, number)
@@ -115,6 +117,16 @@ class Supervisor:
         if terms is None:
             return GiveUp("It had not yet read the settings that say whether it is restarted")
         return decide(terms.restart, past, now, self._outside.jitter())
+
+    def _ended_halfway(self, found: Halfway) -> HoldfastError:
+        self._known.died(Death(self._outside.now(), found.why, "the job has ended"))
+        self._note(found.why)
+        self._telling.failed(self._known.job)
+        return RunnerLost(
+            found.why,
+            hint="What sinks have open is shown by `holdfast transactions list`; the next run goes "
+            "on where the job was.",
+        )
 
     def _lost(self, died: Died, decision: GiveUp) -> HoldfastError:
         hint = None if self._known.log is None else f"The whole story is in {self._known.log}."

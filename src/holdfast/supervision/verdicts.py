@@ -30,6 +30,8 @@ class End:
     """Why it ended, in its own words."""
     killed: str | None = None
     """Why the supervisor killed it."""
+    was_ending: str | None = None
+    """The state in which it was killed, if that is one in which a job ends."""
     asked: int | None = None
     """The signal with which it was asked to end."""
     is_restart: bool = False
@@ -51,7 +53,14 @@ class Died:
     why: str
 
 
-Verdict: TypeAlias = Answer | Died
+@dataclass(frozen=True, slots=True)
+class Halfway:
+    """The job was to end, by its own decision or somebody's, and the runner hung at that."""
+
+    why: str
+
+
+Verdict: TypeAlias = Answer | Died | Halfway
 
 
 def verdict(end: End) -> Verdict:
@@ -64,6 +73,8 @@ def verdict(end: End) -> Verdict:
         return Answer(end.over.code)
     if end.asked is not None:
         return Answer(end.code if _is_answer(end.code) else 128 + end.asked)
+    if end.was_ending is not None:
+        return Halfway(f"{_why(end)}; the job was {end.was_ending}, so it is not started again")
     if end.killed is None and end.code >= 0 and not end.has_begun:
         return Answer(end.code)
     try_again = end.is_restart and end.code == ENVIRONMENT
