@@ -296,6 +296,10 @@ class SinkEpochs:
                 self._open = None
                 self._changed.notify_all()
 
+    def refused(self) -> None:
+        """A try to commit has failed; another one will come."""
+        self._gates.sink_refused(self.region, self.uid)
+
     def stop(self) -> None:
         """Let nobody wait any more."""
         with self._changed:
