@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from holdfast.runtime import recovering
 from holdfast.runtime.failure_log import FailureLog
 from holdfast.runtime.recovering import NothingToRestore
 from holdfast.runtime.running import history_directory
+from holdfast.runtime.sink_recovery import SinkLost
+from holdfast.sinks import Epoch
+from holdfast.sinks.write_ahead import WriteAhead
 from tests.spark.jobs import (
     Live,
     counted,
@@ -87,6 +92,18 @@ def cut_identity_short(live: Live) -> None:
     (Path(live.running.work.location) / "job").write_text('{"id"')
 
 
+def cut_segment_short(live: Live) -> None:
+    entries = Path(live.running.attempt.storage.locate("channels/left/log"))
+    newest = max(entries.iterdir(), key=lambda file: int(file.name))
+    newest.write_bytes(newest.read_bytes()[:9])
+
+
+def cut_copies_short(live: Live) -> None:
+    """What is only a copy, or only for people to see."""
+    (Path(live.running.attempt.storage.locate("promised")) / "2").write_text("{")
+    (Path(live.running.settings.history_dir) / live.running.job_id / "2.json").write_text("{")
+
+
 @pytest.mark.parametrize(
     ("damage", "restored"),
     [
@@ -97,6 +114,8 @@ def cut_identity_short(live: Live) -> None:
         (lose_attempt, 2),
         (lose_identity, None),
         (cut_identity_short, None),
+        (cut_segment_short, 2),
+        (cut_copies_short, None),
     ],
     ids=lambda item: item.__name__ if callable(item) else "",
 )
@@ -215,3 +234,116 @@ def test_a_start_afresh_is_not_undone_by_older_checkpoints(spark: Any, tmp_path:
     with pytest.raises(NothingToRestore):
         prepared(job_of(other, tmp_path / "new"), tmp_path, {})
     assert live.running.work.current().number == fresh  # type: ignore[union-attr]
+
+
+# Sinks that keep rows: what a checkpoint has promised them is in no store until they commit
+
+
+class Held(WriteAhead):
+    """Writes into SQLite, but not while it is held: as if the process had died before."""
+
+    def __init__(self, path: Path, held: bool = False) -> None:
+        super().__init__(hf.sinks.sqlite(path, "rows"))
+        self.path = path
+        self.held = held
+
+    def commit(self, epoch: Epoch, handle: Mapping[str, Any]) -> None:
+        if self.held:
+            raise ConnectionError("the store is away")
+        super().commit(epoch, handle)
+
+    def rows(self) -> list[int]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return [n for (n,) in connection.execute("SELECT n FROM rows ORDER BY n")]
+
+
+def ahead_of(tap: Tap, sink: Held) -> hf.Job:
+    job = job_of(tap, sink.path.parent / "out")
+    job.sink("ahead", "left", sink)
+    return job
+
+
+def die_before_the_commit(tap: Tap, home: Path) -> Live:
+    """Two checkpoints are complete; what the second has promised is not committed."""
+    sink = Held(home / "rows.db")
+    with running(ahead_of(tap, sink), home, **OPTIONS) as live:
+        tap.give(10, times=2)
+        live.settle()
+        live.checkpoint()
+        live.until(lambda: sink.rows() == list(range(20)))
+        sink.held = True
+        tap.give(10, times=2)
+        live.settle()
+        live.checkpoint()
+    assert sink.rows() == list(range(20))
+    return live
+
+
+def lose_last_segment(live: Live) -> None:
+    entries = Path(live.running.attempt.storage.locate("channels/left/log"))
+    max(entries.iterdir(), key=lambda file: int(file.name)).unlink()
+
+
+@pytest.mark.parametrize("damage", [lose_commit, lose_last_segment], ids=lambda item: item.__name__)
+def test_rows_promised_to_a_write_ahead_sink_are_not_taken_for_written(
+    spark: Any, tmp_path: Path, damage: Callable[[Live], None]
+) -> None:
+    tap = Tap()
+    damage(die_before_the_commit(tap, tmp_path))
+    sink = Held(tmp_path / "rows.db")
+    with running(ahead_of(tap, sink), tmp_path, **OPTIONS) as live:
+        assert live.running.found.restored_from == 2
+        assert sink.rows() == list(range(40))
+        tap.give(10)
+        live.settle()
+        live.checkpoint()
+        live.until(lambda: sink.rows() == list(range(50)))
+        assert final_state(spark, live) == counts(range(50))
+    assert visible(tmp_path / "out") == dict.fromkeys(range(50), 1)
+
+
+def test_if_the_checkpoint_with_these_rows_is_damaged_too_they_are_made_again(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap = Tap()
+    live = die_before_the_commit(tap, tmp_path)
+    (live.checkpoints / "chk-2" / "_metadata").write_text("{")
+    lose_commit(live)
+    sink = Held(tmp_path / "rows.db")
+    # A reader that is run again comes after its producer, which has no room to wait for it.
+    with running(ahead_of(tap, sink), tmp_path, **{**OPTIONS, "capacity": "1b"}) as live:
+        assert live.running.found.restored_from == 1
+        assert sink.rows() == list(range(40))
+        live.settle()
+        live.checkpoint()
+        assert final_state(spark, live) == counts(range(40))
+    assert visible(tmp_path / "out") == dict.fromkeys(range(40), 1)
+    assert sink.rows() == list(range(40))
+
+
+def test_a_sink_is_not_removed_before_it_has_what_it_was_promised(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tap = Tap()
+    dead = die_before_the_commit(tap, tmp_path)
+    with (
+        pytest.raises(SinkLost, match="checkpoint 2 has promised"),
+        running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS),
+    ):
+        pass
+    # Another job may do without it, and leaves alone what this one has pending.
+    left = tmp_path / "out/_holdfast" / dead.running.job_id / "files/9/rows/left.parquet"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    taken = str(dead.checkpoints / "chk-2")
+    other = {**OPTIONS, "restore": taken}
+    with running(job_of(tap, tmp_path / "out"), tmp_path / "other", **other) as live:
+        assert live.state == "RUNNING"
+    assert "the job has no sink 'ahead' any more" in caplog.text
+    assert "They are left alone" in caplog.text
+    assert left.exists()
+    sink = Held(tmp_path / "rows.db")
+    with running(ahead_of(tap, sink), tmp_path, **OPTIONS):
+        assert sink.rows() == list(range(40))
+    with running(job_of(tap, tmp_path / "out"), tmp_path, **OPTIONS) as live:
+        assert live.state == "RUNNING"

@@ -12,6 +12,7 @@ from holdfast.protocol.recovery import (
     Restore,
     Resume,
     choose,
+    lagging,
     policy_of,
 )
 from holdfast.settings import BoundedRestart, Mode
@@ -55,7 +56,14 @@ def test_an_older_checkpoint_that_is_damaged_does_not_matter() -> None:
 
 def test_a_job_that_never_completed_a_checkpoint_may_begin_again() -> None:
     assert chosen(ever_completed=False) == Fresh()
-    assert chosen(own=None, may_use_own=False, ever_completed=False) == Fresh()
+    assert chosen(ever_completed=False, may_use_own=False) == Fresh()
+
+
+@pytest.mark.parametrize("ever_completed", [False, True])
+def test_without_any_checkpoint_intact_query_logs_are_gone_on_with_even_if_they_did_not_help(
+    ever_completed: bool,
+) -> None:
+    assert chosen(own=None, may_use_own=False, ever_completed=ever_completed) == Resume()
 
 
 def test_a_job_without_a_usable_checkpoint_fails_with_every_problem_named() -> None:
@@ -67,10 +75,22 @@ def test_a_job_without_a_usable_checkpoint_fails_with_every_problem_named() -> N
 
 
 def test_checkpoints_that_were_completed_and_are_gone_do_not_let_it_begin_again() -> None:
-    plan = chosen(own=None, may_use_own=False)
-    assert plan == Nowhere(
-        "own query logs: they did not help; checkpoints: there were some, and none is left"
+    assert chosen() == Nowhere(
+        "own query logs: regions/pv/offsets/9 is cut short; "
+        "checkpoints: there were some, and none is left"
     )
+
+
+def test_a_job_whose_query_logs_did_not_help_is_not_begun_again_over_damaged_checkpoints() -> None:
+    assert chosen(BAD_7, own=None, may_use_own=False) == Nowhere(
+        "own query logs: they did not help; checkpoint 7 (/c/chk-7): shared/ab is missing"
+    )
+
+
+def test_a_query_log_that_ends_before_a_checkpoints_cut_has_lost_batches() -> None:
+    cuts = {"left": 5, "right": 2, "gone": 9}
+    assert lagging({"left": 4, "right": 2}, cuts) == ["left"]
+    assert lagging({"left": 7, "right": 2, "new": -1}, cuts) == []
 
 
 def test_a_damaged_checkpoint_is_proof_that_one_was_completed() -> None:

@@ -22,6 +22,7 @@ from holdfast.cli.show_jobs import waiting
 from holdfast.runtime.commits import CommitFigures, Tried, Try
 from holdfast.runtime.epochs import OpenTransaction
 from holdfast.runtime.history import History
+from holdfast.runtime.settlements import Settlements
 from holdfast.runtime.transactions import (
     Listing,
     Owner,
@@ -304,14 +305,20 @@ def test_a_sink_that_the_job_has_no_more_is_told_of(left: Left) -> None:
     assert "the job has no sink 'b' any more" in left.run("list").stdout
     result = left.run("commit", "--sink", "b")
     assert (result.exit_code, "put it back into the script" in said(result)) == (3, True)
+    left.sinks = "a,b"
+    assert left.run("commit", "--sink", "b").exit_code == 0
+    left.sinks = "a"
+    assert "any more" not in left.run("list").stdout
 
 
-def test_kept_rows_are_pending_only_while_they_are_staged(left: Left) -> None:
+def test_kept_rows_are_pending_until_it_is_noted_that_they_are_out(left: Left) -> None:
     left.sinks = "ahead"
     work = left.crash(owned=("ahead",))
-    assert left.json("list")["transactions"] == []
+    assert len(left.json("list")["transactions"]) == 1
     attempt = work.current()
     assert attempt is not None
+    Settlements(attempt.storage, "ahead").record(1)
+    assert left.json("list")["transactions"] == []
     log = Path(attempt.storage.locate("channels/all/log/0"))
     log.parent.mkdir(parents=True)
     log.write_text(json.dumps({"folder": "0-x", "files": []}))

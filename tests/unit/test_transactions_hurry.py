@@ -29,6 +29,9 @@ class Slow:
         if self.failing:
             raise ConnectionError("away")
 
+    def refused(self) -> None:
+        pass
+
 
 @contextmanager
 def asked(*sinks: Slow) -> Iterator[Commits]:

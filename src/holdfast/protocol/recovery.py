@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
@@ -82,8 +82,11 @@ def choose(
     1. The regions' own query logs, if they are intact (``own_log_problem`` is None) and a failure
        has not shown that they do not help (``may_use_own``).
     2. The newest checkpoint without a problem; ``candidates`` are newest first.
-    3. Nothing, but only if no checkpoint was ever completed. From then on sinks hold rows that were
-       promised once, and to begin anew would write them again.
+    3. Without any checkpoint the query logs after all: who cannot go back loses nothing by trying
+       again, while to begin anew would write every row again, or leave out what the sources do
+       not keep.
+    4. Nothing, if the query logs are damaged, but only if no checkpoint was ever completed. From
+       then on sinks hold rows that were promised once, and to begin anew would write them again.
     """
     if policy is Policy.LATEST:
         return FromLatest()
@@ -94,9 +97,20 @@ def choose(
     skipped = tuple(takewhile(lambda each: each.problem is not None, candidates))
     if len(skipped) < len(candidates):
         return Restore(candidates[len(skipped)], skipped)
+    if not candidates and own_log_problem is None:
+        return Resume()
     if not candidates and not ever_completed:
         return Fresh()
     return Nowhere(_why(own_log_problem, skipped))
+
+
+def lagging(stands: Mapping[str, int], cuts: Mapping[str, int]) -> list[str]:
+    """Regions whose query log has lost batches that a completed checkpoint includes.
+
+    Spark does not make sure that its log outlives a power cut, while a checkpoint does. Such a
+    region would plan those batches anew, with other rows than sinks have got of them.
+    """
+    return sorted(uid for uid, cut in cuts.items() if uid in stands and stands[uid] < cut)
 
 
 def _why(own_log_problem: str | None, skipped: Sequence[Candidate]) -> str:

@@ -22,7 +22,7 @@ def deletable(
 
 
 def unread_bytes(sizes: Mapping[int, int], readers: Mapping[str, int]) -> int:
-    """What the slowest reader has still to read."""
+    """What the slowest reader, or sink, has still to read."""
     slowest = min(readers.values(), default=None)
     if slowest is None:
         return 0

@@ -324,7 +324,7 @@ _UNFIT = (
         types=(
             *_holdfast("AlreadyEnded", "DestinationExists", "JobError", "KafkaRefused"),
             *_holdfast("MarkersLost", "MySqlRefused", "NoConnector", "NoJava", "ScriptFailed"),
-            *_holdfast("SettingsError", "TooLarge", "UsageError"),
+            *_holdfast("SettingsError", "SinkLost", "TooLarge", "UsageError"),
         ),
         conditions=(
             "ALREADY_ENDED",
@@ -337,6 +337,7 @@ _UNFIT = (
             "NO_JAVA",
             "SCRIPT_FAILED",
             "SETTINGS",
+            "SINK_LOST",
             "SNAPSHOT_TOO_LARGE",
             "USAGE",
         ),

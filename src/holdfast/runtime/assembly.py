@@ -16,6 +16,7 @@ from holdfast.runtime.epochs import SinkEpochs
 from holdfast.runtime.fencing import Fence
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.regions import RunningRegion
+from holdfast.runtime.settlements import Settlements
 from holdfast.runtime.snapshots import Snapshots
 from holdfast.runtime.work import Attempt
 from holdfast.settings import Settings, StorageKind
@@ -77,7 +78,15 @@ def assemble(
         for uid, region in graph.regions.items()
     }
     sinks = [
-        SinkEpochs(use, job_id, attempt.number, channels[use.region], gates, fence.check)
+        SinkEpochs(
+            use,
+            job_id,
+            attempt.number,
+            channels[use.region],
+            gates,
+            Settlements(attempt.storage, use.uid),
+            fence.check,
+        )
         for use in graph.sinks.values()
         if isinstance(use.sink, EpochSink)
     ]

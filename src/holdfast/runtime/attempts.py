@@ -16,6 +16,7 @@ from holdfast.runtime.channels import Segment, encode_segment
 from holdfast.runtime.gates import channel_positions
 from holdfast.runtime.promises import Promises
 from holdfast.runtime.replaying import Replay, base_of_replay
+from holdfast.runtime.settlements import carry_over
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.steps import step
 from holdfast.storage import Storage, Tree
@@ -47,9 +48,12 @@ def restored(
     metadata, files = read_checkpoint(path)
     refuse_misfit(graph, metadata, path)
     again = replay(metadata)
+    before = work.current() if metadata.job_id == work.job_id else None
 
     def fill(tree: Tree, location: str) -> None:
         _fill(tree, location, metadata, files, _promised(graph, metadata))
+        if before is not None:
+            carry_over(before.storage, tree)
         if again is not None:
             again.write(tree)
 
@@ -123,24 +127,34 @@ def _fill(
         tree.write(f"{base}/log/{segment.segment}", encode_segment(entry))
 
 
+def newest_of(
+    attempt: Attempt,
+    completed: Mapping[int, CheckpointMetadata],
+    damaged: Collection[int] = (),
+) -> CheckpointMetadata | None:
+    """The newest checkpoint that was taken in the attempt.
+
+    Of one whose ``_metadata`` is damaged or gone the attempt itself remembers what it promised.
+    """
+    own = {n: m for n, m in completed.items() if m.attempt == attempt.number}
+    return Promises(attempt.storage).newest(own, damaged)
+
+
+def origin_of(attempt: Attempt) -> CheckpointMetadata | None:
+    """The checkpoint that the attempt was restored from."""
+    if attempt.restored_from is None:
+        return None
+    return decode(attempt.storage.read(_RESTORED), attempt.storage.locate(_RESTORED))
+
+
 def base_of(
     attempt: Attempt,
     completed: Mapping[int, CheckpointMetadata],
     damaged: Collection[int] = (),
 ) -> CheckpointMetadata | None:
-    """The checkpoint that covers what sinks have got: the attempt's newest, or the restored one.
-
-    Of one whose ``_metadata`` is damaged or gone the attempt itself remembers what it promised.
-    """
-    own = Promises(attempt.storage).made(damaged)
-    own |= {n: m for n, m in completed.items() if m.attempt == attempt.number}
-    if own:
-        return own[max(own)]
-    if (replayed := base_of_replay(attempt.storage)) is not None:
-        return replayed
-    if attempt.restored_from is None:
-        return None
-    return decode(attempt.storage.read(_RESTORED), attempt.storage.locate(_RESTORED))
+    """The checkpoint that covers what sinks have got: the attempt's newest, or the restored one."""
+    own = newest_of(attempt, completed, damaged)
+    return own or base_of_replay(attempt.storage) or origin_of(attempt)
 
 
 def standing(attempt: Attempt, graph: Graph) -> Standing:

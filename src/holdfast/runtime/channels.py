@@ -9,16 +9,20 @@ an old process is still writing can never be taken for data.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from holdfast.errors import DamagedFile
 from holdfast.protocol.segments import unread_bytes
 from holdfast.spark.streams import DataFile
 from holdfast.steps import step
 from holdfast.storage import Storage, open_storage
 from holdfast.storage.trees import delete_tree
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,14 @@ def encode_segment(segment: Segment) -> bytes:
     return json.dumps({"folder": segment.folder, "files": segment.files}).encode()
 
 
-def decode_segment(batch: int, data: bytes) -> Segment:
+def decode_segment(batch: int, data: bytes, path: str) -> Segment:
     """The inverse of ``encode_segment``."""
-    item = json.loads(data)
-    return Segment(batch, item["folder"], tuple((name, size) for name, size in item["files"]))
+    try:
+        item = json.loads(data)
+        files = tuple((str(name), int(size)) for name, size in item["files"])
+        return Segment(batch, str(item["folder"]), files)
+    except (ValueError, TypeError, KeyError) as cause:
+        raise DamagedFile("the entry of a segment is truncated or altered", path=path) from cause
 
 
 def nothing() -> None:
@@ -63,14 +71,26 @@ class Channel:
         self._lock = threading.Lock()
 
     def recover(self, last_committed: int) -> None:
-        """Read the log; entries of batches that were not committed are void and removed."""
+        """Read the log; entries of batches that were not committed are void and removed.
+
+        So is one that cannot be read. That all which are needed can be was made sure of before
+        (``examining``): this one has been read by everybody and was about to be deleted.
+        """
         for info in self.storage.list("log"):
             batch = int(info.path.rpartition("/")[2])
-            if batch > last_committed:
+            segment = self._read(batch, info.path) if batch <= last_committed else None
+            if segment is None:
                 self.storage.delete(info.path)
             else:
-                self._segments[batch] = decode_segment(batch, self.storage.read(info.path))
+                self._segments[batch] = segment
         self._remove_unknown()
+
+    def _read(self, batch: int, path: str) -> Segment | None:
+        try:
+            return decode_segment(batch, self.storage.read(path), self.storage.locate(path))
+        except DamagedFile as error:
+            _log.warning("a segment that nobody needs is removed: %s", error)
+            return None
 
     def forget_after(self, last_committed: int) -> None:
         """The query begins anew behind this batch: a segment that it published later is void."""

@@ -200,6 +200,7 @@ class _Committer:
             self._sink.commit(checkpoint)
         except Exception as error:
             _log.warning("sink %s could not commit checkpoint %s: %s", uid, checkpoint, error)
+            self._sink.refused()
             failures, in_a_row = now.failures + 1, now.in_a_row + 1
             self.figures = replace(now, failures=failures, in_a_row=in_a_row, error=str(error))
             return False

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, MissingFile
 from holdfast.protocol.graph import SinkUse
 from holdfast.runtime.channels import Channel, nothing
 from holdfast.runtime.gates import Gates
+from holdfast.runtime.settlements import Settlements
 from holdfast.runtime.unstaged import Unstaged
 from holdfast.sinks import ClaimingSink, Epoch, EpochSegment, EpochSink, Handle
 from holdfast.steps import step
@@ -59,15 +60,18 @@ class SinkEpochs:
         attempt: int,
         channel: Channel,
         gates: Gates,
+        settlements: Settlements,
         check: Callable[[], None] = nothing,
     ) -> None:
         self.uid = use.uid
         self.region = use.region
+        self.keeps_rows: bool = use.sink.keeps_rows
         self._sink: EpochSink = use.sink
         self._job_id = job_id
         self._attempt = attempt
         self._channel = channel
         self._gates = gates
+        self._settlements = settlements
         self._check = check
         self._changed = threading.Condition()
         self._next = 0
@@ -77,10 +81,12 @@ class SinkEpochs:
         """Of a batch that was not staged: pre-committed, and no checkpoint has taken it yet."""
         self._unstaged = Unstaged(channel.storage, self.uid)
         self._newest_unstaged = -1
+        self._newest = 0
+        """The newest checkpoint that is known of."""
         self._promised = 0
         """The newest checkpoint that has completed."""
         self._failed: set[int] = set()
-        """Checkpoints that failed since the last transaction."""
+        """Checkpoints that failed since the last one that completed."""
         self._stopping = False
 
     def prepare(self, spark: SparkSession, schema: StructType) -> None:
@@ -92,16 +98,21 @@ class SinkEpochs:
             with step("claim", self.uid):
                 self._sink.claim(self._job_id, self.uid)
 
-    def recover(self, owned: Sequence[Transaction], position: int, committed: int) -> None:
+    def recover(
+        self, owned: Sequence[Transaction], position: int, committed: int, newest: int
+    ) -> None:
         """After a restart: commit what a completed checkpoint owns, abort everything else.
 
         ``position`` is where the rows begin that no completed checkpoint covers, ``committed`` the
         region's last batch. If that was not staged, its transaction is all there is of its rows.
+        ``newest`` is the last checkpoint that was triggered.
         """
+        self._newest = newest
         with step("recover", self.uid):
             for transaction in owned:
                 if not self._is_known_to_be_committed(transaction):
                     self._sink.recover_and_commit(self._epoch(transaction), transaction.handle)
+                    self._settlements.record(transaction.checkpoint)
             kept = self._unstaged.recover(position - 1, committed)
             for handle in self._sink.pending(self._job_id, self.uid):
                 if kept is None or handle["checkpoint"] != kept[1]["checkpoint"]:
@@ -112,10 +123,27 @@ class SinkEpochs:
         self._gates.sink_done(self.region, self.uid, self._next)
 
     def _is_known_to_be_committed(self, transaction: Transaction) -> bool:
-        """Staged rows that a commit needs are deleted when it has succeeded, and not before."""
-        staged = self._channel.batches()
-        needed = range(transaction.first, transaction.end)
-        return self._sink.keeps_rows and any(batch not in staged for batch in needed)
+        """Its staged rows are gone, and that they are out was noted before they went.
+
+        Rows that are gone without that may be in no store: they are not given up here.
+        """
+        staged = set(self._channel.batches())
+        missing = sorted(set(range(transaction.first, transaction.end)) - staged)
+        if not self.keeps_rows or not missing:
+            return False
+        if self._settlements.has(transaction.checkpoint):
+            return True
+        raise MissingFile(
+            f"rows that checkpoint {transaction.checkpoint} has promised to sink {self.uid!r} are "
+            "not staged any more, and it is not known whether they are in its store",
+            hint="They are in the checkpoint: start the job with --from and its path.",
+            path=self._channel.storage.locate(f"log/{missing[0]}"),
+        )
+
+    def left_by(self, job_id: str) -> list[str]:
+        """What another job has pending at this sink, in the sink's words."""
+        handles = self._sink.pending(job_id, self.uid)
+        return [line for handle in handles for line in self._sink.describe(handle)]
 
     # In the query's thread, when every batch is its own checkpoint
 
@@ -126,8 +154,7 @@ class SinkEpochs:
             # A checkpoint covers it already; only the query's own state has to follow.
             rows.write.format("noop").mode("append").save()
             return
-        number = max(self._promised, *self._failed, 0) + 1
-        planned = Transaction(self.uid, number, batch, batch + 1, {})
+        planned = Transaction(self.uid, self._newest + 1, batch, batch + 1, {})
         self._check()
         with step("precommit", self.uid):
             handle = self._sink.pre_commit(replace(self._epoch(planned), batch=rows))
@@ -163,10 +190,13 @@ class SinkEpochs:
     def pre_commit(self, checkpoint: int, cut: int) -> None:
         """Put the rows up to the cut that are in no transaction yet into one.
 
-        Called in the order of checkpoints. If it fails, the rows go into the next transaction.
+        Called in the order of checkpoints. If it fails, the rows go into the next transaction. A
+        checkpoint that has failed while it waited here gets none.
         """
         self._wait(self._is_settled)
         self.abort_failed()
+        if checkpoint in self._failed:
+            return
         if self._prepared is not None and self._prepared.first <= cut:
             self._take_prepared(checkpoint)
         if self._next > cut:
@@ -178,7 +208,6 @@ class SinkEpochs:
         with self._changed:
             self._open = replace(planned, handle=handle)
             self._next = cut + 1
-            self._failed = {failed for failed in self._failed if failed >= checkpoint}
 
     def _take_prepared(self, checkpoint: int) -> None:
         with self._changed:
@@ -215,7 +244,7 @@ class SinkEpochs:
     def kept_segments(self, checkpoint: int) -> range:
         """The segments that must be part of a checkpoint because its commit needs them."""
         transaction = self._open
-        if transaction is None or transaction.checkpoint > checkpoint or not self._sink.keeps_rows:
+        if transaction is None or transaction.checkpoint > checkpoint or not self.keeps_rows:
             return range(0)
         return range(transaction.first, transaction.end)
 
@@ -247,11 +276,15 @@ class SinkEpochs:
         """The checkpoint is complete: its transactions will be committed."""
         with self._changed:
             self._promised = max(self._promised, checkpoint)
+            self._newest = max(self._newest, checkpoint)
+            # Pre-commits come in the order of checkpoints: nobody asks for older ones again.
+            self._failed = {failed for failed in self._failed if failed > checkpoint}
 
     def fail(self, checkpoint: int) -> None:
         """The checkpoint has failed; ``abort_failed`` does the rest."""
         with self._changed:
             self._failed.add(checkpoint)
+            self._newest = max(self._newest, checkpoint)
             self._changed.notify_all()
 
     def commit(self, checkpoint: int) -> None:
@@ -260,12 +293,17 @@ class SinkEpochs:
             self._check()
             with step("commit", self.uid):
                 self._sink.commit(self._epoch(transaction), transaction.handle)
+            self._settlements.record(transaction.checkpoint)
             self._gates.sink_done(self.region, self.uid, transaction.end)
             if self._is_unstaged(transaction):
                 self._unstaged.forget(transaction.first)
             with self._changed:
                 self._open = None
                 self._changed.notify_all()
+
+    def refused(self) -> None:
+        """A try to commit has failed; another one will come."""
+        self._gates.sink_refused(self.region, self.uid)
 
     def stop(self) -> None:
         """Let nobody wait any more."""
@@ -288,7 +326,7 @@ class SinkEpochs:
             self._sink.abort(handle)
 
     def _epoch(self, transaction: Transaction, with_rows: bool = False) -> Epoch:
-        wanted = with_rows or self._sink.keeps_rows
+        wanted = with_rows or self.keeps_rows
         batches = range(transaction.first, transaction.end) if wanted else range(0)
         return Epoch(
             self._job_id,

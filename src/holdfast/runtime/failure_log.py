@@ -1,4 +1,4 @@
-"""The failures of a job, oldest first; they survive every process.
+"""The newest failures of a job, oldest first; they survive every process.
 
 ``failures/<n>.json`` below the job's history is written when a failure has been decided upon, and
 ``failures/<n>.recovered.json`` when everything ran again.
@@ -18,13 +18,16 @@ from holdfast.storage import open_storage
 _log = logging.getLogger(__name__)
 FOLDER = "failures"
 _RECOVERED = ".recovered"
+LONGEST = 500
+"""Failures that are kept. Their numbers go on, so the newest tells how many there have been."""
 
 
 class FailureLog:
-    """All failures of all runs. Thread-safe."""
+    """The failures of all runs. Thread-safe."""
 
-    def __init__(self, history: str) -> None:
+    def __init__(self, history: str, longest: int = LONGEST) -> None:
         self._storage = open_storage(f"{history}/{FOLDER}")
+        self._longest = longest
         self._lock = threading.Lock()
         self._records = self._load()
 
@@ -56,10 +59,25 @@ class FailureLog:
         with self._lock:
             self._records[record.number] = record
         self._write(f"{record.number}.json", record.to_dict())
+        self._forget()
+
+    def _forget(self) -> None:
+        with self._lock:
+            old = sorted(self._records)[: -self._longest]
+            for number in old:
+                del self._records[number]
+        try:
+            for number in old:
+                self._storage.delete(f"{number}.json")
+                self._storage.delete(f"{number}{_RECOVERED}.json")
+        except HoldfastError:  # a later runner reads them, and tries again
+            _log.exception("old failures were not deleted")
 
     def recovered(self, number: int, at: float) -> None:
         """Everything runs again."""
         with self._lock:
+            if number not in self._records:
+                return  # so many have come since
             self._records[number] = replace(self._records[number], recovered=at)
         self._write(f"{number}{_RECOVERED}.json", {"recovered": at})
 
@@ -71,6 +89,6 @@ class FailureLog:
             _log.exception("a failure was not written to the history: %s", item)
 
     def all(self) -> list[FailureRecord]:
-        """Every failure."""
+        """Every failure that is kept."""
         with self._lock:
             return [self._records[number] for number in sorted(self._records)]

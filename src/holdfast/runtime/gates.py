@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from holdfast import clock
 from holdfast.protocol.flow import Alignment, Cut, Flow
@@ -43,6 +43,8 @@ class Gates:
         self._released: set[str] = set()
         self._pinned: dict[tuple[str, int], int] = {}
         self._sinks: dict[str, dict[str, int]] = {uid: {} for uid in channels}
+        self._refusing: dict[str, set[str]] = {uid: set() for uid in channels}
+        """By channel, sinks that could not commit when they tried last."""
 
     # What changes the flow
 
@@ -139,14 +141,30 @@ class Gates:
         with self._changed:
             self._changed.wait_for(something_new, seconds)
 
-    def wait_for_room(self, region: str, capacity: int) -> float:
-        """Wait until the readers have caught up; returns how long that took (backpressure)."""
-        began = time.monotonic()
+    def wait_for_room(self, region: str, capacity: int) -> Iterator[float]:
+        """Wait until readers and sinks have caught up; yields the seconds as they pass.
+
+        A sink's rows wait for their checkpoint, and nobody waits for that. But if the sink cannot
+        commit, no checkpoint will complete, and what is staged behind it must not grow for ever.
+        """
+        has_room = False
+        while not has_room:
+            began = time.monotonic()
+            with self._changed:
+                has_room = self._changed.wait_for(
+                    lambda: self._is_let_go(region) or self._has_room(region, capacity),
+                    LONGEST_WAIT,
+                )
+            yield time.monotonic() - began
+
+    def _has_room(self, channel: str, capacity: int) -> bool:
+        return max(self.unread(channel), self.refused(channel)) <= capacity
+
+    def refused(self, channel: str) -> int:
+        """Bytes that are staged for the slowest of the sinks that cannot commit."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._is_let_go(region) or self.unread(region) <= capacity
-            )
-        return time.monotonic() - began
+            sinks = {uid: self._sinks[channel].get(uid, 0) for uid in self._refusing[channel]}
+            return self.channels[channel].unread(sinks, self._flow.last_batch(channel) + 1)
 
     def unread(self, channel: str) -> int:
         """Bytes that the slowest reader of a channel has not read."""
@@ -164,6 +182,13 @@ class Gates:
         """A sink needs no segment before ``position``."""
         with self._changed:
             self._sinks[region][sink] = position
+            self._refusing[region].discard(sink)
+            self._changed.notify_all()
+
+    def sink_refused(self, region: str, sink: str) -> None:
+        """A sink could not commit; it tries again until ``sink_done``."""
+        with self._changed:
+            self._refusing[region].add(sink)
 
     def _pin(self, channel: str, segments: range) -> None:
         for segment in segments:

@@ -1,14 +1,18 @@
-"""Statistics of all checkpoints of a job; they survive every process.
+"""Statistics of a job's checkpoints; they survive every process.
 
-One small file per checkpoint, ``<id>.json``; every hundred of them become one block.
+One small file per checkpoint, ``<id>.json``; every hundred of them become one block,
+``block-<first>-<last>.jsonl``. The newest ten thousand are kept, and always the newest that
+completed: it is the proof that sinks hold rows of the job.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
 from holdfast.errors import HoldfastError
 from holdfast.protocol.statistics import CheckpointFigures, RegionFigures, Status, from_dict
@@ -17,32 +21,52 @@ from holdfast.storage.trees import delete_unfinished
 
 _log = logging.getLogger(__name__)
 _BLOCK = 100
+LONGEST = 10_000
+_NAME = re.compile(r"(\d+)\.json|block-(\d+)-(\d+)\.jsonl")
 
 
 class History:
     """Checkpoints of all attempts, oldest first. Thread-safe."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, longest: int = LONGEST) -> None:
         self._storage = open_storage(location)
+        self._longest = longest
         self._lock = threading.Lock()
         self._singles: list[str] = []
+        self._doubled: list[str] = []
+        """Files that have become part of a block just before a runner died."""
+        self._blocks: dict[str, range] = {}
         self._figures = self._load()
 
     def _load(self) -> dict[int, CheckpointFigures]:
-        found: dict[int, CheckpointFigures] = {}
+        singles: dict[int, CheckpointFigures] = {}
+        blocks: dict[int, CheckpointFigures] = {}
         for info in self._storage.list():
-            if "/" in info.path:  # failures, by themselves
+            if (name := _NAME.fullmatch(info.path)) is None:  # failures, by themselves
                 continue
-            for line in self._storage.read(info.path).decode().splitlines():
-                figures = from_dict(json.loads(line))
-                found[figures.id] = figures
-            if not info.path.startswith("block-"):
-                self._singles.append(info.path)
-        return dict(sorted(found.items()))
+            readable = {figures.id: figures for figures in self._read(info.path)}
+            if name[1] is None:
+                blocks |= readable
+                self._blocks[info.path] = range(int(name[2]), int(name[3]) + 1)
+            else:
+                singles |= readable
+        self._singles = [f"{number}.json" for number in sorted(singles.keys() - blocks.keys())]
+        self._doubled = [f"{number}.json" for number in singles.keys() & blocks.keys()]
+        return dict(sorted((singles | blocks).items()))
+
+    def _read(self, path: str) -> Iterator[CheckpointFigures]:
+        """What can be read of a file: statistics are no reason not to start a job."""
+        for line in self._storage.read(path).splitlines():
+            try:
+                yield from_dict(json.loads(line))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                _log.warning("statistics cannot be read: %s", self._storage.locate(path))
 
     def delete_unfinished(self) -> None:
         """Delete what earlier runners were writing here when they died, about failures too."""
         delete_unfinished(self._storage)
+        for path in self._doubled:
+            self._storage.delete(path)
 
     def begin(self, figures: CheckpointFigures) -> None:
         """A checkpoint was triggered. It is in memory until it ends."""
@@ -98,17 +122,35 @@ class History:
             self._make_block(full)
 
     def _make_block(self, paths: list[str]) -> None:
-        numbers = [int(path.removesuffix(".json")) for path in paths]
+        numbers = [_number(path) for path in paths]
+        block = range(min(numbers), max(numbers) + 1)
+        name = f"block-{block[0]}-{block[-1]}.jsonl"
         with self._lock:
             data = b"".join(_line(self._figures[number]) for number in numbers)
-        self._storage.publish(f"block-{min(numbers)}-{max(numbers)}.jsonl", data)
+        self._storage.publish(name, data)
         for path in paths:
             self._storage.delete(path)
+        self._blocks[name] = block
+        self._forget()
+
+    def _forget(self) -> None:
+        """Delete the oldest blocks."""
+        latest = self.latest(Status.COMPLETED)
+        with self._lock:
+            kept = list(self._figures)[-self._longest :]
+        for name, block in list(self._blocks.items()):
+            if block[-1] >= kept[0] or (latest is not None and latest.id in block):
+                continue
+            self._storage.delete(name)
+            del self._blocks[name]
+            with self._lock:
+                for number in block:
+                    self._figures.pop(number, None)
 
     def all(self) -> list[CheckpointFigures]:
-        """Every checkpoint, oldest first."""
+        """Every checkpoint that is remembered, oldest first: ids only ever grow."""
         with self._lock:
-            return [self._figures[number] for number in sorted(self._figures)]
+            return list(self._figures.values())
 
     def get(self, checkpoint: int) -> CheckpointFigures | None:
         """One checkpoint."""
@@ -116,13 +158,17 @@ class History:
             return self._figures.get(checkpoint)
 
     def counts(self) -> Counter[str]:
-        """How many checkpoints have which status."""
+        """How many of those that are remembered have which status."""
         with self._lock:
             return Counter(figures.status.value for figures in self._figures.values())
 
     def latest(self, status: Status) -> CheckpointFigures | None:
         """The newest checkpoint with that status."""
         return next((f for f in reversed(self.all()) if f.status is status), None)
+
+
+def _number(path: str) -> int:
+    return int(path.removesuffix(".json"))
 
 
 def _line(figures: CheckpointFigures) -> bytes:

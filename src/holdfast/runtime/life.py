@@ -13,19 +13,19 @@ from holdfast import __version__
 from holdfast.checkpoints.store import CheckpointStore
 from holdfast.errors import Cause, HoldfastError
 from holdfast.protocol.failures import Reason
-from holdfast.protocol.flow import NOTHING, Cut
+from holdfast.protocol.flow import Cut
 from holdfast.protocol.graph import Graph
 from holdfast.protocol.triggering import Cause as Why
 from holdfast.runtime.assembly import assemble
 from holdfast.runtime.attempts import base_of
 from holdfast.runtime.completion import Completion, Hooks, Identity
 from holdfast.runtime.coordinator import Coordinator
-from holdfast.runtime.epochs import owned_transactions
 from holdfast.runtime.fencing import Fence
 from holdfast.runtime.history import History
 from holdfast.runtime.promises import Promises
 from holdfast.runtime.regions import RunningRegion
 from holdfast.runtime.replaying import next_batch
+from holdfast.runtime.sink_recovery import SinkRecovery
 from holdfast.runtime.source_watch import SourceWatch
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.settings import Settings
@@ -97,6 +97,9 @@ class Life:
         self.is_over = False
         self._old_attempts_gone = False
         self.attempt = attempt
+        store = place.store
+        self._base = base_of(attempt, store.completed, store.damaged)
+        """The checkpoint that covers what sinks have got."""
         parts = assemble(
             self._graph,
             self._settings,
@@ -114,9 +117,7 @@ class Life:
 
     def _coordinator(self) -> Coordinator:
         place = self._place
-        newest = place.store.latest
-        restored = self.attempt.restored_from or 0
-        at_least = max(newest.id if newest else 0, restored) + 1
+        at_least = self._newest_checkpoint() + 1
         identity = Identity(
             place.work.job_id,
             self._graph.name,
@@ -146,6 +147,12 @@ class Life:
             self._report,
         )
 
+    def _newest_checkpoint(self) -> int:
+        """The greatest id that is known, also of a checkpoint that cannot be read any more."""
+        store, base = self._place.store, self._base.id if self._base is not None else 0
+        known = [*store.completed, *store.damaged, *self._place.work.given_ids()]
+        return max([*known, base, self.attempt.restored_from or 0])
+
     def _on_cuts(self, cuts: list[Cut]) -> None:
         self.coordinator.cuts_reached(cuts)
 
@@ -167,7 +174,14 @@ class Life:
     # The start
 
     def start(self) -> None:
-        """Recover the sinks, build all frames, start all queries; all of it or nothing runs."""
+        """Build all frames, recover the sinks, start all queries; all of it or nothing runs.
+
+        A sink that keeps rows may need those of batches that are run again, and is recovered then.
+        """
+        recovery = SinkRecovery(
+            self._base, self._place.work.job_id, self.attempt, self.gates, self._newest_checkpoint()
+        )
+        recovery.refuse_lost(self.sinks)
         with step("start"):
             for uid in self.regions:
                 self._build(uid)
@@ -176,10 +190,11 @@ class Life:
             for use in self._graph.sinks.values():
                 if isinstance(use.sink, CheckedSink):
                     use.sink.check(self._spark, self.regions[use.region].schema)
-            self._recover_sinks()
+            later = [sink for sink in self.sinks if recovery.needs_what_runs_again(sink)]
+            recovery.recover(sink for sink in self.sinks if sink not in later)
         self._listener = BatchListener(self._spark, self._on_batch, self._on_end)
-        for uid in self.regions:  # producers first
-            self._run_again(uid)
+        self._run_all_again()
+        recovery.recover(later)
         for uid in self.regions:
             self._start_query(uid)
         self.commits.start()
@@ -193,16 +208,6 @@ class Life:
         producers = {u: self.regions[u] for u in self._graph.inputs(uid)}
         self.regions[uid].build(self._spark, self._graph.sources, producers)
 
-    def _recover_sinks(self) -> None:
-        store = self._place.store
-        base = base_of(self.attempt, store.completed, store.damaged)
-        owned = owned_transactions(base)
-        for sink in self.sinks:
-            snapshot = base.region(sink.region) if base is not None else None
-            position = snapshot.cut + 1 if snapshot is not None else NOTHING + 1
-            committed = self.gates.last_batch(sink.region)
-            sink.recover(owned.get(sink.uid, []), position, committed)
-
     def _start_query(self, uid: str) -> None:
         region = self.regions[uid]
         run = region.start(self._spark)
@@ -211,6 +216,13 @@ class Life:
             early, self._early = self._early, []
         for call, *values in early:
             call(*values)
+
+    def _run_all_again(self) -> None:
+        """A reader comes after its producer here, which must not wait for it."""
+        self.gates.release(self.regions)
+        for uid in self.regions:  # producers first
+            self._run_again(uid)
+        self.gates.hold_again(self.regions)
 
     def _run_again(self, uid: str) -> None:
         """Run the batches that a restore left out, one by one: see ``replaying``."""

@@ -6,10 +6,11 @@ committed. Whoever went on without knowing them would write those rows again.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, decode, encode
+from holdfast.errors import FileMissing, MissingFile
 from holdfast.storage import Storage
 
 _FOLDER = "promised"
@@ -39,11 +40,24 @@ class Promises:
             if number < checkpoint:
                 self._storage.delete(path)
 
-    def made(self, damaged: Collection[int]) -> dict[int, CheckpointMetadata]:
-        """By checkpoints that are or were stored, whatever has become of their files."""
-        stored = {n for n, path in self._paths() if path.endswith(_STORED)} | set(damaged)
-        promised = {n for n, path in self._paths() if not path.endswith(_STORED)}
-        return {number: self._get(number) for number in sorted(promised & stored)}
+    def newest(
+        self, completed: Mapping[int, CheckpointMetadata], damaged: Collection[int]
+    ) -> CheckpointMetadata | None:
+        """The newest checkpoint that is or was stored, whatever has become of its files.
+
+        ``completed`` are the attempt's own ones that can be read. A promise is read only for
+        want of them: if the checkpoint is whole, it does not matter that its copy here is not.
+        """
+        number = max([*completed, *self._made(damaged)], default=None)
+        if number is None:
+            return None
+        return completed[number] if number in completed else self._get(number)
+
+    def _made(self, damaged: Collection[int]) -> set[int]:
+        """Checkpoints of this attempt that were stored."""
+        paths = self._paths()
+        stored = {number for number, path in paths if path.endswith(_STORED)}
+        return stored | ({number for number, _ in paths} & set(damaged))
 
     def _paths(self) -> list[tuple[int, str]]:
         paths = [info.path for info in self._storage.list(_FOLDER)]
@@ -51,4 +65,10 @@ class Promises:
 
     def _get(self, checkpoint: int) -> CheckpointMetadata:
         path = f"{_FOLDER}/{checkpoint}"
-        return decode(self._storage.read(path), self._storage.locate(path))
+        try:
+            return decode(self._storage.read(path), self._storage.locate(path))
+        except FileMissing as cause:
+            raise MissingFile(
+                f"what checkpoint {checkpoint} has promised to sinks is lost",
+                path=self._storage.locate(path),
+            ) from cause

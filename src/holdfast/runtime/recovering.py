@@ -10,13 +10,11 @@ from holdfast.checkpoints.metadata import CheckpointMetadata
 from holdfast.checkpoints.store import CheckpointStore
 from holdfast.errors import (
     DamagedFile,
-    HoldfastError,
     MissingFile,
     NotRestorable,
     QueryLogError,
     StorageError,
 )
-from holdfast.protocol.graph import Graph
 from holdfast.protocol.recovery import (
     Candidate,
     Fresh,
@@ -29,15 +27,12 @@ from holdfast.protocol.recovery import (
     policy_of,
 )
 from holdfast.protocol.statistics import Status
-from holdfast.querylog.snapshots import newest_commit, snapshot
-from holdfast.runtime.attempts import base_of, restored, standing
-from holdfast.runtime.channels import decode_segment
-from holdfast.runtime.gates import channel_positions
+from holdfast.runtime.attempts import base_of, restored
+from holdfast.runtime.examining import problem_of, refuse_outage, where
 from holdfast.runtime.life import Place
 from holdfast.runtime.replaying import Replay, planned
 from holdfast.runtime.work import Attempt
 from holdfast.settings import Mode
-from holdfast.storage import open_storage
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +63,7 @@ def find_attempt(place: Place, attempt: Attempt | None, *, may_use_own: bool = T
     newest = place.store.latest
     if attempt is not None and newest is not None and newest.attempt > attempt.number:
         attempt = None  # a later one is lost
-    problem = _problem(place, attempt) if may_use_own else None
+    problem = _problem(place, attempt)
     candidates = _candidates(place.store, attempt)
     ever_completed = place.history.latest(Status.COMPLETED) is not None
     if attempt is None and not candidates and not ever_completed:
@@ -98,9 +93,9 @@ def find_attempt(place: Place, attempt: Attempt | None, *, may_use_own: bool = T
             fresh = restored(place.work, place.graph, chosen.path, replay)
             return Found(fresh, chosen.id, plan.skipped)
         except (DamagedFile, MissingFile, StorageError) as error:
-            _refuse_outage(error)
+            refuse_outage(error)
             _log.warning("checkpoint %s cannot be used: %s", chosen.id, error)
-            found = f"{error.message} {_where(error)}".strip()
+            found = f"{error.message} {where(error)}".strip()
             candidates = [replace(c, problem=found) if c is chosen else c for c in candidates]
 
 
@@ -118,19 +113,10 @@ def _make_room(place: Place, attempt: Attempt | None) -> None:
         _log.exception("older attempts were not deleted")
 
 
-def _refuse_outage(error: HoldfastError) -> None:
-    """A disk that is full, storage that does not answer: no file is lost, and none is passed over.
-
-    The caller tries again later, as its restart strategy says.
-    """
-    if error.retryable:
-        raise error
-
-
 def _problem(place: Place, attempt: Attempt | None) -> str | None:
     if attempt is None:
         return "there is no attempt in the working directory"
-    problem = problem_of(attempt, place.graph)
+    problem = problem_of(attempt, place.graph, place.store)
     if problem is not None:
         _log.warning("the working directory cannot be used: %s", problem)
     return problem
@@ -148,19 +134,19 @@ def _policy(place: Place, attempt: Attempt | None) -> Policy:
 
 def _replay(place: Place, old: Attempt | None, metadata: CheckpointMetadata) -> Replay | None:
     """What sinks have got behind the checkpoint that is restored."""
-    if old is None:
+    if old is None or metadata.mode != Mode.EXACTLY_ONCE.value:
         return None
     store = place.store
-    newest = base_of(old, store.completed, store.damaged)
-    if newest is None or newest.id <= metadata.id or metadata.mode != Mode.EXACTLY_ONCE.value:
-        return None
     try:
+        newest = base_of(old, store.completed, store.damaged)
+        if newest is None or newest.id <= metadata.id:
+            return None
         return planned(old, metadata, newest)
-    except StorageError as error:
-        _refuse_outage(error)
+    except (QueryLogError, StorageError) as error:
+        refuse_outage(error)
         _log.warning(
-            "rows that sinks committed after checkpoint %s will be written again, because it is "
-            "not known any more which batches they came from: %s",
+            "rows that sinks committed after checkpoint %s, if there are any, will be written "
+            "again, because it is not known any more which batches they came from: %s",
             metadata.id,
             error,
         )
@@ -188,49 +174,3 @@ def _nothing_to_restore(plan: object, place: Place) -> NothingToRestore:
         hint="Nothing was deleted. Bring back one of the files, or start with --fresh.",
         work=place.work.location,
     )
-
-
-def _where(error: HoldfastError) -> str:
-    path = error.ids.get("path")
-    return f"[{path}]" if path else ""
-
-
-def problem_of(attempt: Attempt, graph: Graph) -> str | None:
-    """What is missing to go on in an attempt: files are looked for, not read."""
-    try:
-        standing(attempt, graph)
-        for uid in graph.regions:
-            _look_at(attempt, graph, uid)
-    except (QueryLogError, StorageError) as error:
-        _refuse_outage(error)
-        return f"{error.message} {_where(error)}".strip()
-    return None
-
-
-def _look_at(attempt: Attempt, graph: Graph, uid: str) -> None:
-    location = attempt.region(uid)
-    commit = newest_commit(location)
-    if commit is None:
-        return
-    snapshot(location, commit.batch)
-    positions = channel_positions(list(commit.offsets.values()))
-    for channel in graph.inputs(uid):
-        _look_at_segments(attempt, channel, positions.get(channel, 0))
-
-
-def _look_at_segments(attempt: Attempt, channel: str, position: int) -> None:
-    """Every segment that the region has still to read."""
-    newest = newest_commit(attempt.region(channel))
-    folder = open_storage(attempt.storage.locate(f"channels/{channel}"))
-    sizes = {info.path: info.size for info in folder.list()}
-    for batch in range(position, newest.batch + 1 if newest is not None else 0):
-        path = f"log/{batch}"
-        if path not in sizes:
-            raise MissingFile("a segment that is to be read is missing", path=folder.locate(path))
-        segment = decode_segment(batch, folder.read(path))
-        for name, size in segment.files:
-            file = f"segments/{segment.folder}/{name}"
-            if sizes.get(file) != size:
-                raise MissingFile(
-                    "a file of a segment is missing or cut short", path=folder.locate(file)
-                )

@@ -41,7 +41,7 @@ class RegionFigures:
     partitions: tuple[PartitionLag, ...] = ()
     """The same of each partition of its Kafka topics."""
     backpressured: float = 0.0
-    """Seconds that it has waited for its readers."""
+    """Seconds that it has waited for its readers, or for sinks that could not commit."""
     state_rows: int = 0
     state_bytes: int = 0
     busy: float = 0.0
@@ -223,7 +223,8 @@ class RunningRegion:
         for sink in self.epochs:
             sink.wait_for_unstaged()
         capacity = self._settings.channel_capacity
-        self.figures.backpressured += self._gates.wait_for_room(self.uid, capacity)
+        for seconds in self._gates.wait_for_room(self.uid, capacity):
+            self.figures.backpressured += seconds
         folder = self._channel.new_folder(batch)
         location = self._channel.location(folder)
         (

@@ -21,6 +21,7 @@ from holdfast.runtime.channels import decode_segment
 from holdfast.runtime.epochs import owned_transactions
 from holdfast.runtime.history import History
 from holdfast.runtime.running import checkpoint_directory, history_directory
+from holdfast.runtime.settlements import Settlements
 from holdfast.runtime.transactions import (
     Listing,
     Outcome,
@@ -116,13 +117,20 @@ class StoppedJob:
     def _is_open(self, use: SinkUse, transaction: Transaction, is_held: bool) -> bool:
         """Whether an owned transaction may still have to be committed."""
         if use.sink.keeps_rows:
-            # Segments are deleted when their rows are in the store.
-            in_question = self.restores or self._segments(use, transaction) is not None
+            # Segments are deleted when their rows are in the store, and that has been noted.
+            is_staged = self._segments(use, transaction) is not None
+            in_question = is_staged or not self._is_settled(use.uid, transaction.checkpoint)
             return self.ended != "FINISHED" and in_question
         if self.base is not None and self.base.job_id != self.work.job_id:
             held = use.sink.pending(self.base.job_id, use.uid)
             return any(h["checkpoint"] == transaction.handle["checkpoint"] for h in held)
         return is_held
+
+    def _is_settled(self, sink: str, checkpoint: int) -> bool:
+        """Whether it is on record that nothing is left to do about a transaction."""
+        if self.attempt is None or self.restores:
+            return False
+        return Settlements(self.attempt.storage, sink).has(checkpoint)
 
     def _described(
         self, use: SinkUse, number: int, owner: Owner, fate: str, handle: Handle
@@ -149,9 +157,11 @@ class StoppedJob:
         known = {use.uid for use in _epoch_sinks(self.graph)}
         for uid, owned in owned_transactions(self.base).items():
             for each in owned if uid not in known else ():
+                if self._is_settled(uid, each.checkpoint):
+                    continue
                 fate = (
                     f"checkpoint {each.checkpoint}, completed; but the job has no sink {uid!r} any "
-                    "more: if it is pending still, the next start forgets it"
+                    "more: the next start is refused until it is settled"
                 )
                 since, handle = self._since(each.checkpoint), each.handle
                 yield PendingTransaction(
@@ -167,7 +177,8 @@ class StoppedJob:
         found = []
         for batch in range(transaction.first, transaction.end):
             try:
-                segment = decode_segment(batch, storage.read(f"log/{batch}"))
+                path = f"log/{batch}"
+                segment = decode_segment(batch, storage.read(path), storage.locate(path))
             except FileMissing:
                 return None
             folder = storage.locate(f"segments/{segment.folder}")
@@ -204,9 +215,16 @@ class StoppedJob:
             # Parts of tasks that ran twice. The next start would abort them too.
             if left["checkpoint"] == pending.handle["checkpoint"]:
                 sink.abort(left)
+        self._settle(pending)
 
     def _abort(self, pending: PendingTransaction) -> None:
         self.graph.sinks[pending.sink].sink.abort(pending.handle)
+        self._settle(pending)
+
+    def _settle(self, pending: PendingTransaction) -> None:
+        """Let the next start know, also if the sink is removed before it."""
+        if pending.owner is Owner.COMPLETED and self.attempt is not None and not self.restores:
+            Settlements(self.attempt.storage, pending.sink).record(pending.checkpoint)
 
     def _epoch(self, use: SinkUse, pending: PendingTransaction, spark: StartSpark) -> Epoch:
         attempt = self.attempt.number if self.attempt is not None else 0

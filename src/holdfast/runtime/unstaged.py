@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.errors import DamagedFile
 from holdfast.storage import Storage
 
 _FOLDER = "unstaged"
@@ -41,7 +42,18 @@ class Unstaged:
         wanted = [batch for batch in self._batches() if covered < batch <= committed]
         if not wanted:
             return None
-        return wanted[-1], json.loads(self._storage.read(self._path(wanted[-1])))
+        return wanted[-1], self._read(self._path(wanted[-1]))
+
+    def _read(self, path: str) -> Mapping[str, Any]:
+        try:
+            handle: Mapping[str, Any] = json.loads(self._storage.read(path))
+            handle["checkpoint"]
+        except (ValueError, TypeError, KeyError) as cause:
+            raise DamagedFile(
+                "the handle of a batch that was not staged is truncated or altered",
+                path=self._storage.locate(path),
+            ) from cause
+        return handle
 
     def forget(self, batch: int) -> None:
         """The transaction is committed."""
