@@ -293,6 +293,7 @@ class SinkEpochs:
             [self._segment(batch) for batch in batches],
             self._spark,
             self._schema,
+            check=self._check,
         )
 
     def _segment(self, batch: int) -> EpochSegment:

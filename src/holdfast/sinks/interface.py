@@ -5,7 +5,7 @@ Users write ``TwoPhaseCommitSink`` or ``WriteAheadSink``; both become an ``Epoch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -41,6 +41,8 @@ class Epoch:
     schema: StructType
     batch: DataFrame | None = None
     """The rows themselves, if the epoch is one batch and they were not staged."""
+    check: Callable[[], None] = lambda: None
+    """Raises if another runner has replaced this one, whose transactions are then none of ours."""
 
     @property
     def files(self) -> list[str]:
@@ -64,7 +66,8 @@ class EpochSink(Protocol):
 
     1. After ``pre_commit`` returns, ``commit`` can succeed whatever dies in between, also when the
        job's working directory is lost. Nothing is visible yet. What an earlier ``pre_commit`` of
-       the same sink has left behind, and nobody committed, is gone.
+       the same sink has left behind, and nobody committed, is gone; but never what has the number
+       of a later checkpoint, which is of a runner that has replaced this one.
     2. ``commit`` may be called again for a transaction that is committed; it then does nothing.
     3. ``abort`` leaves nothing of the transaction; of one that is unknown there is nothing to do.
        It is never called after ``commit``.

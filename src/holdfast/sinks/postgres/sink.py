@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.sinks.first_tries import FirstTries, tell_unknown
 from holdfast.sinks.interface import Handle
 from holdfast.sinks.postgres.catalog import Catalogue, prepare_table, refuse_too_few_prepared
 from holdfast.sinks.postgres.session import Server, Session
@@ -57,6 +58,7 @@ class PostgresSink(TwoPhaseCommitSink):
         self._create = create
         self._session: Session | None = None
         self._writing: Writing | None = None
+        self._tries = FirstTries()
 
     def __repr__(self) -> str:
         return f"PostgresSink({self._table.text!r})"
@@ -95,7 +97,13 @@ class PostgresSink(TwoPhaseCommitSink):
         self._writing = None
 
     def commit(self, handle: Handle) -> None:
-        """The rows appear. What the server does not know any more has been committed."""
+        """The rows appear. What the server does not know has been committed by an earlier try."""
+        is_first = self._tries.is_first(handle["checkpoint"], handle["gid"])
+        if not self._connected().finish("COMMIT", handle["gid"]) and is_first:
+            tell_unknown(handle["checkpoint"], handle["gid"], self._server.text)
+
+    def recover_and_commit(self, handle: Handle) -> None:
+        """The same; an earlier process may have done it."""
         self._connected().finish("COMMIT", handle["gid"])
 
     def abort(self, handle: Handle) -> None:
