@@ -6,15 +6,17 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from holdfast.runtime.fencing import Fenced, raise_epoch
 from holdfast.sinks import Epoch, Handle, Part, TwoPhaseCommitSink, files
 from holdfast.sinks.distributed import Distributed
+from holdfast.sinks.kafka.sink import KafkaSink, kafka
 from holdfast.sinks.mysql import sink as mysql_sink
 from holdfast.sinks.mysql.sink import MySqlSink, mysql
+from holdfast.sinks.postgres.session import Server
 from holdfast.sinks.postgres.sink import PostgresSink, postgres
 from holdfast.storage import open_storage
 
@@ -96,6 +98,31 @@ def test_staged_files_of_a_later_checkpoint_stay(tmp_path: Path) -> None:
     sink = files(tmp_path)
     sink.pre_commit(epoch(5))
     assert [handle["checkpoint"] for handle in sink.pending("job", "out")] == [7]
+
+
+# Looking at a job that runs
+
+
+def test_describing_a_transaction_leaves_the_connection_of_the_sink_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sink = postgres("postgresql://me:secret@db/shop", "t")
+    assert isinstance(sink, PostgresSink)
+    in_use = sink._session = cast(Any, SimpleNamespace(close=lambda: pytest.fail("closed")))
+    monkeypatch.setattr(Server, "connect", lambda _: pytest.fail("the server was asked"))
+    (told,) = Distributed(sink).describe({"checkpoint": 7, "parts": [{"gid": "holdfast_x"}]})
+    assert told == "holdfast_x: table t, database shop at db"
+    assert sink._session is in_use
+
+
+def test_kafka_is_not_asked_about_a_transaction_of_a_job_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(KafkaSink, "_told", lambda *_: pytest.fail("Kafka was asked"))
+    sink = kafka("broker:9092", "orders")
+    assert isinstance(sink, KafkaSink)
+    told = sink.describe({"base": "team-out", "parts": 2, "checkpoint": 7, "job_id": "a"})
+    assert [line.rpartition(" ")[2] for line in told] == ["team-out-0", "team-out-1"]
 
 
 # Transactions that the store does not know

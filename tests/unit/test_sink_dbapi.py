@@ -18,7 +18,7 @@ from holdfast.sinks.dbapi.markers import KEPT
 from holdfast.sinks.dbapi.sink import DbApiSink, write_ahead
 from holdfast.sinks.dbapi.statements import Dialect, ParamStyle, Upsert, insert, writing
 from holdfast.sinks.tables import table
-from holdfast.sinks.write_ahead import Marker
+from holdfast.sinks.write_ahead import Marker, WriteAhead
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,27 @@ def test_an_epoch_is_written_once_however_often_it_is_committed(path: Path) -> N
     assert asked(path, "SELECT k, v FROM t ORDER BY k") == [(1, "a"), (2, None), (3, "c")]
     kept = asked(path, 'SELECT "sink", "checkpoint", "written" FROM holdfast_commits')
     assert kept == [("out", 1, 2), ("out", 2, 1)]
+
+
+def test_an_epoch_that_the_table_will_never_take_can_be_left_out(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON t WHEN NEW.v = 'bad'"
+                           " BEGIN SELECT RAISE(ABORT, 'never'); END")  # fmt: skip
+    table = sink(path)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="never"):
+            table.write(marker(1), rows(k=[1, 2], v=["good", "bad"]))
+    WriteAhead(table).drop({"job_id": "a" * 32, "checkpoint": 1}, "out")
+    table.write(marker(1), rows(k=[1, 2], v=["good", "bad"]))
+    table.write(marker(2), rows(k=[3], v=["good"]))
+    assert asked(path, "SELECT k FROM t") == [(3,)]
+
+
+def test_an_epoch_that_has_been_written_is_not_left_out_any_more(path: Path) -> None:
+    table = sink(path)
+    table.write(marker(1), rows(k=[1], v=["a"]))
+    WriteAhead(table).drop({"job_id": "a" * 32, "checkpoint": 1}, "out")
+    assert asked(path, "SELECT k FROM t") == [(1,)]
 
 
 def test_sinks_and_jobs_do_not_see_each_others_markers(path: Path) -> None:

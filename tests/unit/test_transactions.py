@@ -57,7 +57,8 @@ from tests.unit.stores import Shelf
 
 class Nowhere(WriteAheadSink):
     def write(self, marker, batches):
-        pass
+        with open(out + "/written", "a") as file:
+            print(marker.sink, marker.checkpoint, list(batches), file=file)
 
 out, sinks = sys.argv[1], sys.argv[2].split(",")
 kinds = {"a": Shelf(out + "/a"), "b": Shelf(out + "/b"), "ahead": Nowhere()}
@@ -103,7 +104,10 @@ def test_force_does_the_opposite_where_the_store_can() -> None:
     assert why_not_commit(UNOWNED, force=True) is None
     assert why_not_abort(OWNED, force=True) is None
     kept = replace(OWNED, keeps_rows=True)
-    assert "the store has nothing of them" in (why_not_abort(kept, force=True) or "")
+    assert "no way to leave them out" in (why_not_abort(kept, force=True) or "")
+    droppable = replace(kept, can_be_dropped=True)
+    assert why_not_abort(droppable, force=True) is None
+    assert "--force counts them as written" in (why_not_abort(droppable, force=False) or "")
     gone = replace(OWNED, has_sink=False)
     assert "put it back" in (why_not_commit(gone, force=True) or "")
     assert "put it back" in (why_not_abort(gone, force=True) or "")
@@ -321,7 +325,12 @@ def test_kept_rows_are_pending_only_while_they_are_staged(left: Left) -> None:
     log.write_text(json.dumps({"folder": "0-x", "files": []}))
     (pending,) = left.json("list")["transactions"]
     assert "unless that has happened" in str(pending["fate"])
-    assert left.run("abort", "--force", "--yes").exit_code == 3
+    refused = left.run("abort")
+    assert (refused.exit_code, "--force counts them as written" in said(refused)) == (3, True)
+    assert left.run("abort", "--force").exit_code == 2  # there is nobody to ask
+    assert not (left.root / "written").exists()
+    assert left.run("abort", "--force", "--yes").exit_code == 0
+    assert (left.root / "written").read_text() == "ahead 1 []\n"
     work.end(attempt, "FINISHED")
     assert left.json("list")["transactions"] == []
 

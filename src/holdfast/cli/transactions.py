@@ -174,9 +174,11 @@ def abort(
 
     A running job does so by itself, and is left alone. What a completed
     checkpoint owns is refused: nobody reads those rows again, they would be lost.
+    --force does it: the way out if a store will never take the rows of an epoch.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
       holdfast transactions abort job.py --checkpoint 9
+      holdfast transactions abort job.py --sink out --force
     """
     asked = _Asked("abort", sink, checkpoint, force, take_over, yes or as_json)
     with target_of(Given(target, arguments, settings, config, job)) as found:
@@ -332,7 +334,8 @@ def _confirm(asked: _Asked, chosen: Sequence[PendingTransaction]) -> None:
     if asked.do == "commit":
         ask(f"Commit {what} that nobody owns? The job reads these rows again: they come twice.")
     else:
-        ask(f"Abort {what} that completed checkpoints have promised? These rows are lost.")
+        which = ", ".join(f"{t.sink} (checkpoint {t.checkpoint})" for t in forced)
+        ask(f"Abort {what} that completed checkpoints have promised? All rows of {which} are lost.")
 
 
 def _tell(

@@ -41,7 +41,14 @@ from holdfast.runtime.transactions import (
 from holdfast.runtime.unstaged import Unstaged
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.settings import Settings
-from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
+from holdfast.sinks import (
+    DroppingSink,
+    Epoch,
+    EpochSegment,
+    EpochSink,
+    Handle,
+    InquiringSink,
+)
 from holdfast.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -137,10 +144,11 @@ class StoppedJob:
             number,
             owner,
             fate,
-            use.sink.describe(handle),
+            _inquired(use.sink, handle),
             self._since(number),
             handle=handle,
             keeps_rows=use.sink.keeps_rows,
+            can_be_dropped=isinstance(use.sink, DroppingSink),
         )
 
     def _since(self, checkpoint: int) -> float | None:
@@ -215,8 +223,12 @@ class StoppedJob:
                 sink.abort(left)
 
     def _abort(self, pending: PendingTransaction, fence: Fence) -> None:
+        sink: EpochSink = self.graph.sinks[pending.sink].sink
         fence.check()
-        self.graph.sinks[pending.sink].sink.abort(pending.handle)
+        if pending.can_be_dropped and isinstance(sink, DroppingSink):
+            sink.drop(pending.handle, pending.sink)
+        else:
+            sink.abort(pending.handle)
 
     def _epoch(self, use: SinkUse, pending: PendingTransaction, spark: StartSpark) -> Epoch:
         attempt = self.attempt.number if self.attempt is not None else 0
@@ -249,6 +261,10 @@ class StoppedJob:
 
 def _epoch_sinks(graph: Graph) -> list[SinkUse]:
     return [use for use in graph.sinks.values() if isinstance(use.sink, EpochSink)]
+
+
+def _inquired(sink: EpochSink, handle: Handle) -> list[str]:
+    return sink.inquire(handle) if isinstance(sink, InquiringSink) else sink.describe(handle)
 
 
 def _tried(

@@ -107,6 +107,13 @@ class Distributed:
         """A line for each part."""
         return [self._sink.describe(part) for part in handle["parts"]]
 
+    def inquire(self, handle: Handle) -> list[str]:
+        """A line for each part, with what the store says of it."""
+        try:
+            return [self._sink.inquire(part) for part in handle["parts"]]
+        finally:
+            self._sink.close()
+
 
 @dataclass(frozen=True, slots=True)
 class _Writing:

@@ -99,7 +99,32 @@ class EpochSink(Protocol):
         """Transactions that are neither committed nor aborted."""
 
     def describe(self, handle: Handle) -> list[str]:
-        """What a person should read about a transaction, a line for each part of it."""
+        """What a person should read about a transaction, a line for each part of it.
+
+        From any thread at any time, beside the one that writes or commits: the store is not asked.
+        """
+
+
+@runtime_checkable
+class InquiringSink(EpochSink, Protocol):
+    """A sink whose store can tell more about a transaction than its handle says."""
+
+    def inquire(self, handle: Handle) -> list[str]:
+        """As ``describe``, but the store is asked, for a job that does not run.
+
+        A store that does not answer is no error: the line says so.
+        """
+
+
+@runtime_checkable
+class DroppingSink(EpochSink, Protocol):
+    """A sink that keeps rows, and can be told to leave those of an epoch out."""
+
+    def drop(self, handle: Handle, sink: str) -> None:
+        """Mark the epoch as written without writing it: its rows are lost, for good.
+
+        Nothing happens if it has been written.
+        """
 
 
 @runtime_checkable

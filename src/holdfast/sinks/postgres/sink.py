@@ -122,8 +122,12 @@ class PostgresSink(TwoPhaseCommitSink):
         return found
 
     def describe(self, handle: Handle) -> str:
-        """Transaction, table, database, owner, since when."""
-        what = f"{handle['gid']}: table {self._table.text}, {self._server.text}"
+        """Transaction, table, database."""
+        return f"{handle['gid']}: table {self._table.text}, {self._server.text}"
+
+    def inquire(self, handle: Handle) -> str:
+        """The same with its owner, and since when."""
+        what = self.describe(handle)
         try:
             about = self._connected().rows(_ABOUT, [handle["gid"]])
         except HoldfastError as error:
