@@ -197,10 +197,7 @@ def fate_of_owned(checkpoint: int, ended: str | None, in_doubt: bool) -> str:
     """Of a job that does not run."""
     when = "will be committed at the next start"
     if ended is not None:
-        when = (
-            f"the job is {ended.lower()}; `holdfast transactions commit` commits it, or a start "
-            "with --from this checkpoint, if that was retained"
-        )
+        when = f"the job is {ended.lower()}; a start with --from this checkpoint commits it"
     doubt = ", unless that has happened" if in_doubt else ""
     return f"checkpoint {checkpoint}, completed: {when}{doubt}"
 

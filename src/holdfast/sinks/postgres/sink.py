@@ -7,8 +7,8 @@ Without a key rows are appended (``COPY``); with one they replace those of the s
 **What a reader sees.** An epoch is one transaction, so it appears as a whole. With
 ``parallelism=n`` it is written by n tasks in n transactions that are committed one after the other:
 a reader may for a moment see the rows of some and not yet those of others. More than one pays only
-where the server has cores to spare: with two cores for all, one part took 151,000 rows/s and two
-took 156,000 (``bench/sinks_postgres.py``).
+where the server has cores to spare: with two cores for all, two parts were no faster than one
+(``bench/results.md``).
 
 **Rights.** The user needs INSERT, with a key also SELECT and UPDATE. Commits and aborts must come
 from the user who prepared, or from a superuser.
