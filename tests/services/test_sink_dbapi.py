@@ -47,7 +47,7 @@ class OnServer(WriteAheadContract):
         """Make them; a keyed sink has one of its own, as without a key rows may come twice."""
         self.run(f"CREATE TABLE rows_plain (id BIGINT, text {text})")
         self.run(f"CREATE TABLE rows_keyed (id BIGINT PRIMARY KEY, text {text})")
-        self.make_sink().check(None, Columns())  # type: ignore[arg-type]
+        self.make_sink().check(None, Columns())
 
     def run(self, statement: str) -> list[Any]:
         connection = self.connecting()

@@ -105,11 +105,11 @@ def test_values_that_the_driver_does_not_know_are_refused_before_the_first_row(p
     )
     table = write_ahead(Opening(path), "odd")
     with pytest.raises(UsageError) as told:
-        table.check(None, schema)  # type: ignore[arg-type]
+        table.check(None, schema)
     problems = [line for line in told.value.message.splitlines() if line.startswith("  - ")]
     assert problems == ["  - column 'price' is decimal(10,2)", "  - column 'at' is time(6)"]
     text_only = StructType([field for field in schema.fields if field.name in ("day", "raw", "id")])
-    table.check(None, text_only)  # type: ignore[arg-type]
+    table.check(None, text_only)
 
 
 def test_a_database_that_cannot_be_asked_for_a_value_refuses_none(path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_database_that_cannot_be_asked_for_a_value_refuses_none(path: Path) ->
 
     asked(path, "CREATE TABLE odd (price TEXT)")
     table = write_ahead(lambda: sqlite3.connect(path, factory=Oracle), "odd", paramstyle="qmark")
-    table.check(None, StructType([StructField("price", DecimalType(10, 2))]))  # type: ignore[arg-type]
+    table.check(None, StructType([StructField("price", DecimalType(10, 2))]))
 
 
 def test_an_epoch_that_the_table_will_never_take_can_be_left_out(path: Path) -> None:
