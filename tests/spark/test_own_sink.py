@@ -59,7 +59,7 @@ def test_a_batch_that_is_not_staged_is_computed_in_all_its_tasks_and_written_in_
         for rows in batches:
             yield pa.RecordBatch.from_pydict({"value": [task.partitionId()] * rows.num_rows})
 
-    batch = spark.range(0, 12, 1, 3).mapInArrow(computed, "value int")
+    batch = spark.range(0, 12, 1, 3).mapInArrow(computed, "value long")
     sink = LinesSink(str(tmp_path))
     sink.parallelism = 1
     epoch = Epoch("job", 1, "lines", 1, (), spark, batch.schema, batch)
