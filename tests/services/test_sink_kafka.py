@@ -124,6 +124,9 @@ class TestContract(WriteAheadContract):
     def visible(self) -> Iterable[Row]:
         return [tuple(json.loads(text)) for text in values(self.broker.servers, self.topic)]
 
+    def test_3_an_epoch_that_was_left_out_by_hand_is_not_written_later(self) -> None:
+        pytest.skip("an epoch for Kafka cannot be left out")
+
 
 # Records
 
@@ -194,7 +197,7 @@ def test_rows_appear_with_the_commit_and_committing_again_changes_nothing(home: 
     rows = home.epoch(1, home.numbers(0, 20), home.numbers(20, 10))
     handle = sink.pre_commit(rows)
     assert home.values() == []
-    assert sink.describe(handle) == [
+    assert sink.inquire(handle) == [
         f"topic {home.topic} at {home.broker.servers}, transactional id {home.prefix}-{SINK}-0; "
         "not sent, the newest is checkpoint 0"
     ]
@@ -202,7 +205,7 @@ def test_rows_appear_with_the_commit_and_committing_again_changes_nothing(home: 
     sink.commit(rows, handle)
     home.sink().recover_and_commit(rows, handle)
     assert home.values() == list(range(30))
-    assert sink.describe(handle)[0].endswith("; sent")
+    assert sink.inquire(handle)[0].endswith("; sent")
     assert sink.pending(JOB, SINK) == ()
 
 
@@ -347,7 +350,7 @@ def test_a_broker_that_dies_before_during_and_after_a_commit_loses_and_repeats_n
     handles = [sink.pre_commit(first), sink.pre_commit(second)]  # needs no broker
     with pytest.raises(HoldfastError):
         sink.commit(first, handles[0])
-    assert "does not answer" in sink.describe(handles[0])[0]
+    assert "does not answer" in sink.inquire(handles[0])[0]
     home.broker.start()
     sink.commit(first, handles[0])
     with restarted_while_it_is_sent_rows(home), suppress(Exception):

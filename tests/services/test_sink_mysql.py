@@ -172,13 +172,15 @@ class TestThroughSpark:
                     seen.add(cursor.fetchone()[0])
             reader.close()
 
-        polling = threading.Thread(target=poll)
+        polling = threading.Thread(target=poll, daemon=True)
         polling.start()
-        for _ in range(3):
-            delivered(sink, epoch)
-        wait_until(lambda: 6000 in seen, "the last epoch is seen")
-        done.set()
-        polling.join()
+        try:
+            for _ in range(3):
+                delivered(sink, epoch)
+            wait_until(lambda: 6000 in seen, "the last epoch is seen")
+        finally:
+            done.set()
+            polling.join()
         assert seen <= {0, 2000, 4000, 6000}
 
     def test_batches_are_upserted_at_once_when_that_is_wanted(

@@ -349,11 +349,11 @@ class TestTransactions:
 
     def test_a_transaction_is_described_for_a_person(self, database: Database) -> None:
         handle = prepare(database.sink(), part(), (1, "a"))
-        told = database.sink().describe(handle)
+        told = database.sink().inquire(handle)
         assert told.startswith(f"{handle['gid']}: table out, database tests_")
         assert "owner postgres, prepared since 20" in told
         database.sink().commit(handle)
-        assert "does not know it" in database.sink().describe(handle)
+        assert "does not know it" in database.sink().inquire(handle)
 
 
 class TestBeforeTheFirstRow:
@@ -364,7 +364,7 @@ class TestBeforeTheFirstRow:
         with pytest.raises(PostgresFailure, match=r"cannot connect \(database db at 127") as down:
             sink.check(spark, spark.range(1).schema)
         assert down.value.retryable
-        told = sink.describe({"checkpoint": 1, "gid": "x"})
+        told = sink.inquire({"checkpoint": 1, "gid": "x"})
         assert "the server does not answer" in told
         assert PASSWORD not in f"{told} {down.value!r} {down.value} {sink!r}"
 

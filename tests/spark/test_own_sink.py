@@ -7,9 +7,16 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from examples.own_sink import LinesSink
+from pyspark import TaskContext
+
+from holdfast.sinks import Epoch
+from holdfast.sinks.distributed import Distributed
 from tests.spark.line_stores import read_lines
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +48,25 @@ def test_the_example_killed_before_its_first_commit_goes_on_and_has_every_row_on
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert visible(tmp_path) == ROWS
     assert not list((tmp_path / "lines").glob("_*"))
+
+
+def test_a_batch_that_is_not_staged_is_computed_in_all_its_tasks_and_written_in_one(
+    spark: Any, tmp_path: Path
+) -> None:
+    def computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        for rows in batches:
+            yield pa.RecordBatch.from_pydict({"value": [task.partitionId()] * rows.num_rows})
+
+    batch = spark.range(0, 12, 1, 3).mapInArrow(computed, "value long")
+    sink = LinesSink(str(tmp_path))
+    sink.parallelism = 1
+    epoch = Epoch("job", 1, "lines", 1, (), spark, batch.schema, batch)
+    handle = Distributed(sink).pre_commit(epoch)
+    (part,) = handle["parts"]
+    sink.commit(part)
+    assert {row["value"] for row in read_lines(tmp_path)} == {0, 1, 2}
 
 
 def test_the_page_about_sinks_shows_the_example_as_it_is() -> None:

@@ -228,7 +228,7 @@ def test_a_reader_never_sees_a_part_of_an_epoch(home: Home, key: str | None) -> 
     finally:
         stop.set()
         reader.join()
-    assert seen == {n * size for n in range(epochs + 1)}
+    assert seen <= {n * size for n in range(epochs + 1)}
 
 
 # As they were

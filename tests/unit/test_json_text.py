@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +28,8 @@ ZONE = pa.timestamp("us", "America/St_Johns")
         (date(2024, 1, 2), pa.date32(), '"2024-01-02"'),
         (datetime(2024, 1, 2, 3, tzinfo=UTC), ZONE, '"2024-01-02T03:00:00Z"'),
         (datetime(2024, 1, 2, 3, 4, 5, 6), pa.timestamp("us"), '"2024-01-02T03:04:05.000006"'),
+        (time(12, 30), pa.time64("ns"), '"12:30:00"'),
+        (time(12, 30, 0, 7), pa.time64("us"), '"12:30:00.000007"'),
         (-timedelta(seconds=1.5), pa.duration("us"), '"-PT1.500000S"'),
         (None, pa.int64(), "null"),
     ],

@@ -12,13 +12,22 @@ from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    LongType,
+    StructField,
+    StructType,
+    TimeType,
+)
 
 from holdfast.errors import StorageError, UsageError
 from holdfast.sinks.dbapi.markers import KEPT
 from holdfast.sinks.dbapi.sink import DbApiSink, write_ahead
 from holdfast.sinks.dbapi.statements import Dialect, ParamStyle, Upsert, insert, writing
 from holdfast.sinks.tables import table
-from holdfast.sinks.write_ahead import Marker
+from holdfast.sinks.write_ahead import Marker, WriteAhead
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,9 @@ class Opening:
 
 
 class Columns:
-    """As much of a Spark schema as ``check`` looks at."""
+    """As much of a Spark schema as ``check`` looks at; of types that every driver knows."""
+
+    fields: tuple[Any, ...] = ()
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -79,6 +90,63 @@ def test_an_epoch_is_written_once_however_often_it_is_committed(path: Path) -> N
     assert asked(path, "SELECT k, v FROM t ORDER BY k") == [(1, "a"), (2, None), (3, "c")]
     kept = asked(path, 'SELECT "sink", "checkpoint", "written" FROM holdfast_commits')
     assert kept == [("out", 1, 2), ("out", 2, 1)]
+
+
+def test_values_that_the_driver_does_not_know_are_refused_before_the_first_row(path: Path) -> None:
+    asked(path, "CREATE TABLE odd (price TEXT, at TEXT, day TEXT, raw BLOB, id INTEGER)")
+    schema = StructType(
+        [
+            StructField("price", DecimalType(10, 2)),
+            StructField("at", TimeType()),
+            StructField("day", DateType()),
+            StructField("raw", BinaryType()),
+            StructField("id", LongType()),
+        ]
+    )
+    table = write_ahead(Opening(path), "odd")
+    with pytest.raises(UsageError) as told:
+        table.check(None, schema)
+    problems = [line for line in told.value.message.splitlines() if line.startswith("  - ")]
+    assert problems == ["  - column 'price' is decimal(10,2)", "  - column 'at' is time(6)"]
+    text_only = StructType([field for field in schema.fields if field.name in ("day", "raw", "id")])
+    table.check(None, text_only)
+
+
+def test_a_database_that_cannot_be_asked_for_a_value_refuses_none(path: Path) -> None:
+    class Oracular(sqlite3.Cursor):
+        def execute(self, text: str, *values: Any) -> Any:
+            if text == "SELECT ?":
+                raise sqlite3.OperationalError("FROM keyword not found where expected")
+            return super().execute(text, *values)
+
+    class Oracle(sqlite3.Connection):
+        def cursor(self, factory: Any = Oracular) -> Any:
+            return super().cursor(factory)
+
+    asked(path, "CREATE TABLE odd (price TEXT)")
+    table = write_ahead(lambda: sqlite3.connect(path, factory=Oracle), "odd", paramstyle="qmark")
+    table.check(None, StructType([StructField("price", DecimalType(10, 2))]))
+
+
+def test_an_epoch_that_the_table_will_never_take_can_be_left_out(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON t WHEN NEW.v = 'bad'"
+                           " BEGIN SELECT RAISE(ABORT, 'never'); END")  # fmt: skip
+    table = sink(path)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="never"):
+            table.write(marker(1), rows(k=[1, 2], v=["good", "bad"]))
+    WriteAhead(table).drop({"job_id": "a" * 32, "checkpoint": 1}, "out")
+    table.write(marker(1), rows(k=[1, 2], v=["good", "bad"]))
+    table.write(marker(2), rows(k=[3], v=["good"]))
+    assert asked(path, "SELECT k FROM t") == [(3,)]
+
+
+def test_an_epoch_that_has_been_written_is_not_left_out_any_more(path: Path) -> None:
+    table = sink(path)
+    table.write(marker(1), rows(k=[1], v=["a"]))
+    WriteAhead(table).drop({"job_id": "a" * 32, "checkpoint": 1}, "out")
+    assert asked(path, "SELECT k FROM t") == [(1,)]
 
 
 def test_sinks_and_jobs_do_not_see_each_others_markers(path: Path) -> None:

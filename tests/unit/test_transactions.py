@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,8 +21,10 @@ from holdfast.checkpoints.store import CheckpointStore
 from holdfast.cli import live
 from holdfast.cli.app import app
 from holdfast.cli.show_jobs import waiting
+from holdfast.runtime import fencing
 from holdfast.runtime.commits import CommitFigures, Tried, Try
 from holdfast.runtime.epochs import OpenTransaction
+from holdfast.runtime.fencing import Fence, Fenced, raise_epoch
 from holdfast.runtime.history import History
 from holdfast.runtime.settlements import Settlements
 from holdfast.runtime.transactions import (
@@ -54,7 +58,8 @@ from tests.unit.stores import Shelf
 
 class Nowhere(WriteAheadSink):
     def write(self, marker, batches):
-        pass
+        with open(out + "/written", "a") as file:
+            print(marker.sink, marker.checkpoint, list(batches), file=file)
 
 out, sinks = sys.argv[1], sys.argv[2].split(",")
 kinds = {"a": Shelf(out + "/a"), "b": Shelf(out + "/b"), "ahead": Nowhere()}
@@ -100,7 +105,10 @@ def test_force_does_the_opposite_where_the_store_can() -> None:
     assert why_not_commit(UNOWNED, force=True) is None
     assert why_not_abort(OWNED, force=True) is None
     kept = replace(OWNED, keeps_rows=True)
-    assert "the store has nothing of them" in (why_not_abort(kept, force=True) or "")
+    assert "no way to leave them out" in (why_not_abort(kept, force=True) or "")
+    droppable = replace(kept, can_be_dropped=True)
+    assert why_not_abort(droppable, force=True) is None
+    assert "--force counts them as written" in (why_not_abort(droppable, force=False) or "")
     gone = replace(OWNED, has_sink=False)
     assert "put it back" in (why_not_commit(gone, force=True) or "")
     assert "put it back" in (why_not_abort(gone, force=True) or "")
@@ -324,7 +332,12 @@ def test_kept_rows_are_pending_until_it_is_noted_that_they_are_out(left: Left) -
     log.write_text(json.dumps({"folder": "0-x", "files": []}))
     (pending,) = left.json("list")["transactions"]
     assert "unless that has happened" in str(pending["fate"])
-    assert left.run("abort", "--force", "--yes").exit_code == 3
+    refused = left.run("abort")
+    assert (refused.exit_code, "--force counts them as written" in said(refused)) == (3, True)
+    assert left.run("abort", "--force").exit_code == 2  # there is nobody to ask
+    assert not (left.root / "written").exists()
+    assert left.run("abort", "--force", "--yes").exit_code == 0
+    assert (left.root / "written").read_text() == "ahead 1 []\n"
     work.end(attempt, "FINISHED")
     assert left.json("list")["transactions"] == []
 
@@ -401,6 +414,78 @@ def test_the_claim_is_given_back(left: Left) -> None:
     left.run("commit")
     assert Registry().running() == []
     assert (left.root / "work/views" / LOCK).read_bytes() == b""
+
+
+# A job that another machine may run
+
+
+@pytest.fixture
+def other(left: Left, monkeypatch: pytest.MonkeyPatch) -> Fence:
+    """The epoch of a runner on another machine, with the same working directory."""
+    work = left.crash()
+    with monkeypatch.context() as there:
+        there.setattr(fencing, "host", lambda: "elsewhere")
+        return raise_epoch(work.storage)
+
+
+@pytest.mark.parametrize("command", ["commit", "abort"])
+def test_a_job_whose_runner_on_another_machine_has_not_left_is_left_alone(
+    left: Left, other: Fence, command: str
+) -> None:
+    result = left.run(command)
+    assert result.exit_code == 2
+    for words in (
+        "a runner on elsewhere has the job since 20",
+        f"pid={os.getpid()}",
+        "--take-over",
+    ):
+        assert words in said(result)
+    assert left.places() == ([1, 2], [], [1], [])
+    other.check()
+
+
+def test_a_runner_on_another_machine_is_stopped_before_it_is_taken_over_from(
+    left: Left, other: Fence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def the_other_notices(seconds: float) -> None:
+        with pytest.raises(Fenced):
+            other.check()
+        seen.append(left.places())
+        other.leave()
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=the_other_notices)
+    monkeypatch.setattr(fencing, "time", clock)
+    assert left.run("abort", "--checkpoint", 2, "--take-over").exit_code == 0
+    assert seen == [([1, 2], [], [1], [])]
+    assert left.places() == ([1], [], [1], [])
+
+
+def test_a_job_whose_runner_on_another_machine_has_left_is_settled_and_left(
+    left: Left, other: Fence
+) -> None:
+    other.leave()
+    assert left.run("abort", "--checkpoint", 2).exit_code == 0
+    assert left.places() == ([1], [], [1], [])
+    assert not raise_epoch(other.storage).is_shared
+
+
+def test_a_runner_that_starts_on_another_machine_meanwhile_stops_the_command(
+    left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = left.crash()
+    commit = Shelf.recover_and_commit
+
+    def and_another_starts(shelf: Shelf, *given: Any) -> None:
+        commit(shelf, *given)
+        raise_epoch(work.storage)
+
+    monkeypatch.setattr(Shelf, "recover_and_commit", and_another_starts)
+    result = left.run("commit", "--checkpoint", 1)
+    assert result.exit_code == 4
+    assert "b, checkpoint 1: failed: another runner has taken over" in said(result)
+    assert left.places() == ([2], [1], [1], [])
 
 
 # A job that runs

@@ -27,6 +27,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.cli.client import Client
+    from holdfast.runtime.fencing import Fence
     from holdfast.runtime.stopped import StoppedJob
     from holdfast.runtime.transactions import Listing, PendingTransaction, Settled
 
@@ -69,6 +70,13 @@ Checkpoint = Annotated[
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Also what would be refused. Rows come twice, or get lost.")
+]
+TakeOver = Annotated[
+    bool,
+    typer.Option(
+        "--take-over",
+        help="Also if a runner on another machine has not left the job. If it lives, it stops.",
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -121,6 +129,7 @@ def commit(
     sink: Sink = None,
     checkpoint: Checkpoint = None,
     force: Force = False,
+    take_over: TakeOver = False,
     yes: Yes = False,
     settings: ScriptSettings = None,
     config: ScriptConfig = None,
@@ -137,7 +146,7 @@ def commit(
       holdfast transactions commit page-views
       holdfast transactions commit job.py --sink out
     """
-    asked = _Asked("commit", sink, checkpoint, force, yes or as_json)
+    asked = _Asked("commit", sink, checkpoint, force, take_over, yes or as_json)
     with target_of(Given(target, arguments, settings, config, job)) as found:
         if isinstance(found, Stopped):
             _settle(found, asked, as_json)
@@ -154,6 +163,7 @@ def abort(
     sink: Sink = None,
     checkpoint: Checkpoint = None,
     force: Force = False,
+    take_over: TakeOver = False,
     yes: Yes = False,
     settings: ScriptSettings = None,
     config: ScriptConfig = None,
@@ -164,11 +174,13 @@ def abort(
 
     A running job does so by itself, and is left alone. What a completed
     checkpoint owns is refused: nobody reads those rows again, they would be lost.
+    --force does it: the way out if a store will never take the rows of an epoch.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
       holdfast transactions abort job.py --checkpoint 9
+      holdfast transactions abort job.py --sink out --force
     """
-    asked = _Asked("abort", sink, checkpoint, force, yes or as_json)
+    asked = _Asked("abort", sink, checkpoint, force, take_over, yes or as_json)
     with target_of(Given(target, arguments, settings, config, job)) as found:
         if not isinstance(found, Stopped):
             raise UsageError(
@@ -189,6 +201,7 @@ class _Asked:
     sink: str | None
     checkpoint: int | None
     force: bool
+    take_over: bool
     sure: bool
 
     def fits(self, sink: str, checkpoint: int | None) -> bool:
@@ -233,10 +246,13 @@ def _of_running(listed: dict[str, Any], tried: Sequence[dict[str, Any]]) -> dict
 def _settle(target: Stopped, asked: _Asked, as_json: bool) -> None:
     from holdfast.cli import show_transactions
     from holdfast.launch import claimed, jvm
+    from holdfast.runtime.stopped import holding_epoch, refuse_running_elsewhere
 
-    _what_is_left(target)
+    work = _what_is_left(target).work
+    if not asked.take_over:
+        refuse_running_elsewhere(work)
     told: list[dict[str, Any]] = []
-    with claimed(target.graph.name, target.settings) as claim:
+    with claimed(target.graph.name, target.settings) as claim, holding_epoch(work) as fence:
 
         def start_spark() -> Any:
             session = target.start_spark()
@@ -249,7 +265,7 @@ def _settle(target: Stopped, asked: _Asked, as_json: bool) -> None:
             listing = left.pending()
         chosen = [t for t in listing.transactions if asked.fits(t.sink, t.checkpoint)]
         _confirm(asked, chosen)
-        done = _done(left, asked, chosen, start_spark)
+        done = _done(left, asked, chosen, fence, start_spark)
         for settled in itertools.chain(done, _unasked(listing, asked)):
             told.append(settled.to_dict())
             if not as_json:
@@ -261,11 +277,12 @@ def _done(
     left: StoppedJob,
     asked: _Asked,
     chosen: Sequence[PendingTransaction],
+    fence: Fence,
     start_spark: Callable[[], Any],
 ) -> Iterable[Settled]:
     if asked.do == "commit":
-        return left.commit(chosen, asked.force, start_spark)
-    return left.abort(chosen, asked.force)
+        return left.commit(chosen, asked.force, fence, start_spark)
+    return left.abort(chosen, asked.force, fence)
 
 
 def _unasked(listing: Listing, asked: _Asked) -> Iterable[Settled]:
@@ -317,7 +334,8 @@ def _confirm(asked: _Asked, chosen: Sequence[PendingTransaction]) -> None:
     if asked.do == "commit":
         ask(f"Commit {what} that nobody owns? The job reads these rows again: they come twice.")
     else:
-        ask(f"Abort {what} that completed checkpoints have promised? These rows are lost.")
+        which = ", ".join(f"{t.sink} (checkpoint {t.checkpoint})" for t in forced)
+        ask(f"Abort {what} that completed checkpoints have promised? All rows of {which} are lost.")
 
 
 def _tell(

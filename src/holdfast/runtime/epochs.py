@@ -336,6 +336,7 @@ class SinkEpochs:
             [self._segment(batch) for batch in batches],
             self._spark,
             self._schema,
+            check=self._check,
         )
 
     def _segment(self, batch: int) -> EpochSegment:

@@ -93,6 +93,15 @@ def raise_epoch(storage: Storage) -> Fence:
         return Fence(storage, before + 1, me, is_shared=elsewhere)
 
 
+def elsewhere(storage: Storage) -> dict[str, Any] | None:
+    """Who has the newest epoch, if that is another machine's runner that has not left."""
+    newest = max(_numbers(storage), default=0)
+    if newest == 0 or f"{_FOLDER}/{newest}.{_LEFT}" in _paths(storage):
+        return None
+    found = _record(storage, newest)
+    return found if found.get("host") != host() else None
+
+
 def host() -> str:
     """The name of this machine."""
     return socket.gethostname()

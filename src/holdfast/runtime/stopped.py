@@ -1,17 +1,21 @@
 """A job that does not run: which transactions it has left, and settling them by hand.
 
-Looking changes nothing. Who settles holds the job's claim, so that nobody starts it meanwhile.
+Looking changes nothing. Who settles holds the job's claim, so that nobody on this machine starts it
+meanwhile, and its epoch, as a runner does: one on another machine stops before it settles anything
+itself, and one that starts there meanwhile stops this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoints.metadata import CheckpointMetadata, Transaction
 from holdfast.checkpoints.store import read_checkpoint, read_completed
-from holdfast.errors import EnvironmentProblem, FileMissing, UsageError
+from holdfast.errors import EnvironmentProblem, FileMissing, HoldfastError, UsageError
 from holdfast.protocol.flow import NOTHING
 from holdfast.protocol.graph import Graph, SinkUse
 from holdfast.protocol.statistics import Status
@@ -19,6 +23,7 @@ from holdfast.querylog.snapshots import newest_commit
 from holdfast.runtime.attempts import base_of
 from holdfast.runtime.channels import decode_segment
 from holdfast.runtime.epochs import owned_transactions
+from holdfast.runtime.fencing import Fence, elsewhere, raise_epoch
 from holdfast.runtime.history import History
 from holdfast.runtime.running import checkpoint_directory, history_directory
 from holdfast.runtime.settlements import Settlements
@@ -37,7 +42,14 @@ from holdfast.runtime.transactions import (
 from holdfast.runtime.unstaged import Unstaged
 from holdfast.runtime.work import Attempt, WorkDirectory
 from holdfast.settings import Settings
-from holdfast.sinks import Epoch, EpochSegment, EpochSink, Handle
+from holdfast.sinks import (
+    DroppingSink,
+    Epoch,
+    EpochSegment,
+    EpochSink,
+    Handle,
+    InquiringSink,
+)
 from holdfast.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -140,10 +152,11 @@ class StoppedJob:
             number,
             owner,
             fate,
-            use.sink.describe(handle),
+            _inquired(use.sink, handle),
             self._since(number),
             handle=handle,
             keeps_rows=use.sink.keeps_rows,
+            can_be_dropped=isinstance(use.sink, DroppingSink),
         )
 
     def _since(self, checkpoint: int) -> float | None:
@@ -187,38 +200,47 @@ class StoppedJob:
             found.append(EpochSegment(batch, files, segment.size, sizes))
         return found
 
-    # Settling, with the claim
+    # Settling, with claim and epoch
 
     def commit(
-        self, chosen: Sequence[PendingTransaction], force: bool, spark: StartSpark
+        self, chosen: Sequence[PendingTransaction], force: bool, fence: Fence, spark: StartSpark
     ) -> Iterator[Settled]:
         """Commit what may be, one after the other."""
         for each in chosen:
             if reason := why_not_commit(each, force):
                 yield Settled(each.sink, each.checkpoint, Outcome.REFUSED, reason)
             else:
-                yield _tried(each, Outcome.COMMITTED, lambda t: self._commit(t, spark))
+                yield _tried(each, Outcome.COMMITTED, lambda t: self._commit(t, fence, spark))
 
-    def abort(self, chosen: Sequence[PendingTransaction], force: bool) -> Iterator[Settled]:
+    def abort(
+        self, chosen: Sequence[PendingTransaction], force: bool, fence: Fence
+    ) -> Iterator[Settled]:
         """Abort what may be, one after the other."""
         for each in chosen:
             if reason := why_not_abort(each, force):
                 yield Settled(each.sink, each.checkpoint, Outcome.REFUSED, reason)
             else:
-                yield _tried(each, Outcome.ABORTED, self._abort)
+                yield _tried(each, Outcome.ABORTED, lambda t: self._abort(t, fence))
 
-    def _commit(self, pending: PendingTransaction, spark: StartSpark) -> None:
+    def _commit(self, pending: PendingTransaction, fence: Fence, spark: StartSpark) -> None:
         use = self.graph.sinks[pending.sink]
         sink: EpochSink = use.sink
-        sink.recover_and_commit(self._epoch(use, pending, spark), pending.handle)
+        epoch = self._epoch(use, pending, spark)
+        fence.check()
+        sink.recover_and_commit(epoch, pending.handle)
         for left in sink.pending(self.work.job_id, use.uid):
             # Parts of tasks that ran twice. The next start would abort them too.
             if left["checkpoint"] == pending.handle["checkpoint"]:
                 sink.abort(left)
         self._settle(pending)
 
-    def _abort(self, pending: PendingTransaction) -> None:
-        self.graph.sinks[pending.sink].sink.abort(pending.handle)
+    def _abort(self, pending: PendingTransaction, fence: Fence) -> None:
+        sink: EpochSink = self.graph.sinks[pending.sink].sink
+        fence.check()
+        if pending.can_be_dropped and isinstance(sink, DroppingSink):
+            sink.drop(pending.handle, pending.sink)
+        else:
+            sink.abort(pending.handle)
         self._settle(pending)
 
     def _settle(self, pending: PendingTransaction) -> None:
@@ -259,6 +281,10 @@ def _epoch_sinks(graph: Graph) -> list[SinkUse]:
     return [use for use in graph.sinks.values() if isinstance(use.sink, EpochSink)]
 
 
+def _inquired(sink: EpochSink, handle: Handle) -> list[str]:
+    return sink.inquire(handle) if isinstance(sink, InquiringSink) else sink.describe(handle)
+
+
 def _tried(
     pending: PendingTransaction, outcome: Outcome, settle: Callable[[PendingTransaction], None]
 ) -> Settled:
@@ -267,6 +293,47 @@ def _tried(
     except Exception as error:  # whatever a store's client raises
         return Settled(pending.sink, pending.checkpoint, Outcome.FAILED, str(error) or repr(error))
     return Settled(pending.sink, pending.checkpoint, outcome)
+
+
+def refuse_running_elsewhere(work: WorkDirectory) -> None:
+    """A runner on another machine may be alive: only its epoch tells of it."""
+    other = elsewhere(work.storage)
+    if other is None:
+        return
+    at = other.get("at")
+    since = datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds") if at is not None else "?"
+    where = other.get("host", "another machine")
+    raise UsageError(
+        f"a runner on {where} has the job since {since} UTC and has not left it",
+        hint=f"If it runs, it takes care of its transactions itself; to settle them here, stop it "
+        f"there first. If {where} or the runner is dead, start the job, or say --take-over: should "
+        "it live after all, it is stopped.",
+        job=work.job_id,
+        host=other.get("host"),
+        pid=other.get("pid"),
+    )
+
+
+@contextmanager
+def holding_epoch(work: WorkDirectory) -> Iterator[Fence]:
+    """While this lasts, runners on other machines stop before they settle anything.
+
+    When it is left by an interruption, something may still be writing: the epoch is then not left,
+    and a successor elsewhere waits.
+    """
+    fence = raise_epoch(work.storage)
+    fence.wait_for_predecessor()
+    try:
+        yield fence
+    except Exception:
+        _leave(fence)
+        raise
+    _leave(fence)
+
+
+def _leave(fence: Fence) -> None:
+    with suppress(HoldfastError):  # a successor then waits a little
+        fence.leave()
 
 
 def find_stopped(graph: Graph, settings: Settings) -> StoppedJob | None:

@@ -48,6 +48,8 @@ class PendingTransaction:
     handle: Handle = field(default_factory=dict)
     keeps_rows: bool = False
     """The rows are in the job's working directory, and the store has nothing yet."""
+    can_be_dropped: bool = False
+    """If so: the store can be told to count them as written."""
     has_sink: bool = True
     """Whether the job still has the sink."""
 
@@ -136,13 +138,19 @@ def why_not_abort(transaction: PendingTransaction, force: bool) -> str | None:
         return f"the job has no sink {transaction.sink!r} any more: put it back into the script"
     if transaction.owner is Owner.NOBODY:
         return None
-    if transaction.keeps_rows:
+    if transaction.keeps_rows and not transaction.can_be_dropped:
         return (
             "its rows are kept in the checkpoint and the store has nothing of them: the next start "
-            "writes them. To leave them out, start from an older checkpoint"
+            "writes them, and this sink has no way to leave them out"
         )
     if force:
         return None
+    if transaction.keeps_rows:
+        return (
+            "its rows are kept in the checkpoint and the store has nothing of them: the next start "
+            "writes them, nobody reads them again. If the store will never take them: --force "
+            "counts them as written, and they are lost"
+        )
     if transaction.owner is Owner.BATCH:
         return (
             "its batch is done and its rows are nowhere else: they would be lost. The next "

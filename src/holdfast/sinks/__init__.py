@@ -24,10 +24,12 @@ from holdfast.sinks.files.sink import FilesSink, committed_epochs, committed_fil
 from holdfast.sinks.interface import (
     CheckedSink,
     ClaimingSink,
+    DroppingSink,
     Epoch,
     EpochSegment,
     EpochSink,
     Handle,
+    InquiringSink,
     PlainSink,
 )
 from holdfast.sinks.kafka.sink import kafka
@@ -45,12 +47,14 @@ __all__ = [
     "ClaimingSink",
     "CommittedEpoch",
     "Distributed",
+    "DroppingSink",
     "Epoch",
     "EpochSegment",
     "EpochSink",
     "FilesSink",
     "ForeachBatchSink",
     "Handle",
+    "InquiringSink",
     "Marker",
     "Part",
     "PlainSink",

@@ -17,7 +17,7 @@ from holdfast.steps import step
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -38,13 +38,14 @@ class Distributed:
             self._sink.close()
 
     def pre_commit(self, epoch: Epoch) -> Handle:
-        """Write all parts; whatever else the store holds of this sink is aborted."""
+        """Write all parts; whatever else the store holds of this and earlier epochs is aborted."""
         self._abort_others(epoch, ())
         handles: list[Handle] = []
         try:
             if epoch.batch is not None or epoch.files:
                 handles = self._write(epoch)
         finally:
+            epoch.check()  # that took its time
             # Of tasks that failed, or that ran twice.
             self._abort_others(epoch, handles)
         return {"checkpoint": epoch.checkpoint, "parts": handles}
@@ -52,16 +53,17 @@ class Distributed:
     def _write(self, epoch: Epoch) -> list[Handle]:
         key = list(self._sink.key)
         tasks = self._sink.parallelism or epoch.spark.sparkContext.defaultParallelism
-        rows = newest_by_key(epoch, key, tasks) if key else epoch.rows().coalesce(tasks)
+        rows = newest_by_key(epoch, key, tasks) if key else _in_tasks(epoch, tasks)
         writing = _Writing(self._sink, epoch.job_id, epoch.sink, epoch.checkpoint, tuple(key))
         collected = map_batches(rows, writing, "handle string").collect()
         return [json.loads(row[0]) for row in collected]
 
     def _abort_others(self, epoch: Epoch, ours: Sequence[Handle]) -> None:
+        """But for later ones: numbers only grow, so those are of a runner that has replaced us."""
         known = [_identity(handle) for handle in ours]
         try:
             for handle in self._sink.pending(epoch.job_id, epoch.sink):
-                if _identity(handle) not in known:
+                if handle["checkpoint"] <= epoch.checkpoint and _identity(handle) not in known:
                     self._sink.abort(handle)
         finally:
             self._sink.close()
@@ -104,6 +106,13 @@ class Distributed:
     def describe(self, handle: Handle) -> list[str]:
         """A line for each part."""
         return [self._sink.describe(part) for part in handle["parts"]]
+
+    def inquire(self, handle: Handle) -> list[str]:
+        """A line for each part, with what the store says of it."""
+        try:
+            return [self._sink.inquire(part) for part in handle["parts"]]
+        finally:
+            self._sink.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,14 @@ class _Writing:
         task = TaskContext.get()
         number = task.partitionId() if task is not None else 0
         return Part(self.job_id, self.uid, self.checkpoint, number, secrets.token_hex(4))
+
+
+def _in_tasks(epoch: Epoch, tasks: int) -> DataFrame:
+    """The rows of an epoch, for at most so many tasks."""
+    if epoch.batch is not None:
+        # ``coalesce`` would compute the batch itself, the region's last stage, in so few tasks.
+        return epoch.rows().repartition(tasks)
+    return epoch.rows().coalesce(tasks)
 
 
 def _identity(handle: Handle) -> str:

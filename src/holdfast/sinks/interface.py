@@ -5,7 +5,7 @@ Users write ``TwoPhaseCommitSink`` or ``WriteAheadSink``; both become an ``Epoch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -41,6 +41,8 @@ class Epoch:
     schema: StructType
     batch: DataFrame | None = None
     """The rows themselves, if the epoch is one batch and they were not staged."""
+    check: Callable[[], None] = lambda: None
+    """Raises if another runner has replaced this one, whose transactions are then none of ours."""
 
     @property
     def files(self) -> list[str]:
@@ -64,7 +66,8 @@ class EpochSink(Protocol):
 
     1. After ``pre_commit`` returns, ``commit`` can succeed whatever dies in between, also when the
        job's working directory is lost. Nothing is visible yet. What an earlier ``pre_commit`` of
-       the same sink has left behind, and nobody committed, is gone.
+       the same sink has left behind, and nobody committed, is gone; but never what has the number
+       of a later checkpoint, which is of a runner that has replaced this one.
     2. ``commit`` may be called again for a transaction that is committed; it then does nothing.
     3. ``abort`` leaves nothing of the transaction; of one that is unknown there is nothing to do.
        It is never called after ``commit``.
@@ -96,7 +99,32 @@ class EpochSink(Protocol):
         """Transactions that are neither committed nor aborted."""
 
     def describe(self, handle: Handle) -> list[str]:
-        """What a person should read about a transaction, a line for each part of it."""
+        """What a person should read about a transaction, a line for each part of it.
+
+        From any thread at any time, beside the one that writes or commits: the store is not asked.
+        """
+
+
+@runtime_checkable
+class InquiringSink(EpochSink, Protocol):
+    """A sink whose store can tell more about a transaction than its handle says."""
+
+    def inquire(self, handle: Handle) -> list[str]:
+        """As ``describe``, but the store is asked, for a job that does not run.
+
+        A store that does not answer is no error: the line says so.
+        """
+
+
+@runtime_checkable
+class DroppingSink(EpochSink, Protocol):
+    """A sink that keeps rows, and can be told to leave those of an epoch out."""
+
+    def drop(self, handle: Handle, sink: str) -> None:
+        """Mark the epoch as written without writing it: its rows are lost, for good.
+
+        Nothing happens if it has been written.
+        """
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -138,5 +138,6 @@ _SCALARS: tuple[tuple[type, Writer], ...] = (
     (bytes, lambda value: _string(base64.b64encode(value).decode())),
     (datetime, _time),
     (date, lambda value: _string(value.isoformat())),
+    (time, lambda value: _string(value.isoformat())),
     (timedelta, _duration),
 )

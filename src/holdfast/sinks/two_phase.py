@@ -139,8 +139,15 @@ class TwoPhaseCommitSink(ABC):
         """
 
     def describe(self, handle: Handle) -> str:
-        """One line for a person: what is it, where?"""
+        """One line for a person: what is it, where? Without asking the store.
+
+        Of a job that runs this is called while another thread writes or commits.
+        """
         return json.dumps(dict(handle), default=str)
+
+    def inquire(self, handle: Handle) -> str:
+        """The same of a job that does not run, with what the store can add."""
+        return self.describe(handle)
 
     def close(self) -> None:  # noqa: B027
         """End connections. The object may be used again."""

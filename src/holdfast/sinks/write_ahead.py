@@ -50,7 +50,10 @@ class WriteAheadSink(ABC):
 
     @abstractmethod
     def write(self, marker: Marker, batches: Iterator[pa.RecordBatch]) -> None:
-        """In one transaction: nothing if the marker is there, else all rows and the marker."""
+        """In one transaction: nothing if the marker is there, else all rows and the marker.
+
+        Also without any rows, when somebody leaves an epoch out by hand.
+        """
 
     def describe(self) -> str:
         """One line for a person: where do the rows go?"""
@@ -100,6 +103,13 @@ class WriteAhead:
 
     def abort(self, handle: Handle) -> None:
         """Nothing has left the job yet."""
+
+    def drop(self, handle: Handle, sink: str) -> None:
+        """An epoch without rows: when it is committed again, its marker is there."""
+        try:
+            self._sink.write(Marker(handle["job_id"], sink, handle["checkpoint"]), iter(()))
+        finally:
+            self._sink.close()
 
     def pending(self, job_id: str, sink: str) -> Sequence[Handle]:  # noqa: ARG002
         """The store knows of none."""

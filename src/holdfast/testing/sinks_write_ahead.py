@@ -154,6 +154,14 @@ class WriteAheadContract(SinkContract):
             self.write([], 3)
             self.sees(ROWS)
 
+    def test_3_an_epoch_that_was_left_out_by_hand_is_not_written_later(self) -> None:
+        with rule(3, "an epoch without rows leaves its marker like any other"):
+            write(pickled(self.make_sink()), Marker(JOB, SINK, 1), [])
+            self.write(ROWS, 1)
+            self.sees([])
+            self.write(ROWS, 2)
+            self.sees(ROWS)
+
     def test_4_a_sink_that_was_used_and_closed_can_be_pickled(self) -> None:
         sink = self.make_sink()
         sink.write(Marker(JOB, SINK, 1), iter(self.batches(ROWS)))

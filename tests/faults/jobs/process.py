@@ -154,5 +154,10 @@ class JobProcess:
                     found.append(decode(storage.read(info.path), info.path))
         return sorted(found, key=lambda metadata: metadata.id)
 
+    @property
+    def job_id(self) -> str:
+        """As its working directory knows it."""
+        return str(json.loads((self.out / "work/job/job").read_text())["id"])
+
     def path_of(self, metadata: CheckpointMetadata) -> str:
         return f"{self._kept}/{metadata.job_id}/chk-{metadata.id}"

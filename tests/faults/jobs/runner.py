@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,13 @@ def function_of(region: RegionSpec) -> Any:
     return kinds[region.kind]
 
 
-def main() -> None:
+def main(make: Callable[[JobSpec, Path], hf.Job] = build) -> None:
     spec_file, out, *rest = sys.argv[1:]
     spec = from_dict(json.loads(Path(spec_file).read_text()))
     # A step in an executor's Python takes this process and its JVM along.
     os.environ["HOLDFAST_CRASH_GROUP"] = str(os.getpgid(0))
     settings = dict(word.split("=", 1) for word in rest)
-    outcome = build(spec, Path(out)).run(**settings)
+    outcome = make(spec, Path(out)).run(**settings)
     print(json.dumps({"state": outcome.state, "checkpoint": outcome.checkpoint}))
     if outcome.failure is not None:
         print(outcome.failure, file=sys.stderr)

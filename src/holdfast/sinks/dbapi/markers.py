@@ -53,10 +53,17 @@ class Markers:
     def create(self, connection: Any) -> None:
         """Make the table."""
         mark = self.dialect.mark
-        columns = [f"{mark}{name}{mark} {kind}" for name, kind in _COLUMNS.items()]
+        columns = [f"{mark}{name}{mark} {self._exact(kind)}" for name, kind in _COLUMNS.items()]
         key = ", ".join(f"{mark}{name}{mark}" for name in _PRIMARY_KEY)
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"CREATE TABLE {self._bare} ({', '.join(columns)}, PRIMARY KEY ({key}))")
+
+    def _exact(self, kind: str) -> str:
+        """To MariaDB and MySQL ``out`` and ``Out`` are the same, unless they are told otherwise."""
+        if self.dialect.mark != "`" or not kind.startswith("VARCHAR"):
+            return kind
+        name, rest = kind.split(" ", 1)
+        return f"{name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin {rest}"
 
     @property
     def _bare(self) -> str:

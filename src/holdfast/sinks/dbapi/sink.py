@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.sinks import tables
 from holdfast.sinks.dbapi.markers import Markers
+from holdfast.sinks.dbapi.probing import refuse_unknown_types
 from holdfast.sinks.dbapi.statements import (
     Dialect,
     ParamStyle,
@@ -71,7 +72,7 @@ class DbApiSink(WriteAheadSink):
     # On the driver
 
     def check(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002
-        """The table has the columns, and transactions are what they should be."""
+        """The table has the columns, transactions are what they should be, values can be sent."""
         with self._open() as connection, self._told("check"):
             self._ensure_markers(connection)
             self._refuse_autocommit(connection)
@@ -79,6 +80,7 @@ class DbApiSink(WriteAheadSink):
             # DB-API does not tell types and indexes.
             columns = {name: Found("", nullable=True) for name in names}
             refuse_misfit(self.target, schema, {}, columns, [self.target.key], {})
+            refuse_unknown_types(connection, self._dialect(connection), schema, self.values)
 
     def _ensure_markers(self, connection: Any) -> None:
         markers = self._markers(connection)

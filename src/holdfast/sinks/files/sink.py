@@ -56,11 +56,16 @@ class FilesSink:
         file_formats.refuse_unfit(self.format, self.partition_by, self.options, schema)
 
     def pre_commit(self, epoch: Epoch) -> Handle:
-        """Put the files where ``commit`` can rename them. What an earlier try left is removed."""
+        """Put the files where ``commit`` can rename them. What an earlier try left is removed.
+
+        Not what has a higher number: it is of a runner that has replaced this one.
+        """
         folder, storage = self._open()
         base = f"{_STAGING}/{epoch.job_id}/{epoch.sink}"
         staging = f"{base}/{epoch.checkpoint}"
-        folder.remove(base)
+        for number in _numbers(folder, base):
+            if number <= epoch.checkpoint:
+                folder.remove(f"{base}/{number}")
         plan = self._stage(folder, storage, staging, epoch)
         if plan.staged:
             file_staging.write_plan(storage, staging, plan)
@@ -97,7 +102,7 @@ class FilesSink:
             _move(folder, handle["staging"], plan)
             manifest.add(plan.epoch)
         elif handle["files"] and not known:
-            _log.warning(
+            _log.error(
                 "%s staged files of checkpoint %s are gone, and it is not in the manifest: "
                 "has somebody removed them? [path=%s]",
                 handle["files"],
@@ -122,10 +127,9 @@ class FilesSink:
         """Every staged epoch."""
         folder, storage = self._open()
         base = f"{_STAGING}/{job_id}/{sink}"
-        found = [int(name) for name in folder.folders(base) if name.isdigit()]
         return [
             _handle(number, f"{base}/{number}", file_staging.read_plan(storage, f"{base}/{number}"))
-            for number in sorted(found)
+            for number in _numbers(folder, base)
         ]
 
     def describe(self, handle: Handle) -> list[str]:
@@ -135,6 +139,11 @@ class FilesSink:
 
     def _open(self) -> tuple[Folder, Storage]:
         return open_folder(self.path), open_storage(self.path)
+
+
+def _numbers(folder: Folder, base: str) -> list[int]:
+    """Checkpoints that have something staged."""
+    return sorted(int(name) for name in folder.folders(base) if name.isdigit())
 
 
 def _handle(checkpoint: int, staging: str, plan: Plan | None) -> Handle:

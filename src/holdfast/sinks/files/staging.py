@@ -206,6 +206,13 @@ def _staged(path: str, size: int) -> Staged:
 def _make_durable(folder: Folder, target: str, written: Sequence[Staged]) -> None:
     for file in written:
         folder.sync(f"{target}/{file.path.removeprefix(f'{_ROWS}/')}")
-    for directory in {f"{target}/{file.folder}".rstrip("/") for file in written}:
-        folder.sync(directory)
+    for directory in {above for file in written for above in _directories(file.folder)}:
+        folder.sync(f"{target}/{directory}")
     folder.sync(target)
+
+
+def _directories(folder: str) -> Iterator[str]:
+    """``a=1`` and ``a=1/b=2`` of ``a=1/b=2/``: the name of each is in the one above it."""
+    parts = folder.split("/")[:-1]
+    for count in range(1, len(parts) + 1):
+        yield "/".join(parts[:count])

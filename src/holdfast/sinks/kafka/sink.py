@@ -213,7 +213,12 @@ class KafkaSink:
         return ()
 
     def describe(self, handle: Handle) -> list[str]:
-        """Where the rows go, and what the broker has."""
+        """Where the rows go."""
+        what = f"{self._where}, transactional id {handle['base']}"
+        return [f"{what}-{part}" for part in range(handle["parts"])]
+
+    def inquire(self, handle: Handle) -> list[str]:
+        """The same, and what the broker has."""
         what = f"{self._where}, transactional id {handle['base']}"
         try:
             return [f"{what}-{part}; {said}" for part, said in self._told(handle)]

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast.sinks.first_tries import FirstTries, tell_unknown
 from holdfast.sinks.interface import Handle
 from holdfast.sinks.mysql.rows import insert
 from holdfast.sinks.mysql.server import MySqlServer, ask, server
@@ -57,6 +58,7 @@ class MySqlSink(TwoPhaseCommitSink):
         self._writing: Any = None
         self._packet = 0
         self._control: Any = None
+        self._tries = FirstTries()
 
     def check(self, spark: SparkSession, schema: StructType) -> None:  # noqa: ARG002
         """Server, rights, engine, columns and key; make the table if that is wanted."""
@@ -93,7 +95,14 @@ class MySqlSink(TwoPhaseCommitSink):
         self._end_writing()
 
     def commit(self, handle: Handle) -> None:
-        """``XA COMMIT``."""
+        """``XA COMMIT``. What the server does not know has been committed by an earlier try."""
+        name = _xid(handle)
+        is_first = self._tries.is_first(handle["checkpoint"], name.part)
+        if not self._finish("COMMIT", handle) and is_first:
+            tell_unknown(handle["checkpoint"], f"{name.owner},{name.part}", str(self.server))
+
+    def recover_and_commit(self, handle: Handle) -> None:
+        """The same; an earlier process may have done it."""
         self._finish("COMMIT", handle)
 
     def abort(self, handle: Handle) -> None:
@@ -101,10 +110,10 @@ class MySqlSink(TwoPhaseCommitSink):
         self._end_writing()
         self._finish("ROLLBACK", handle)
 
-    def _finish(self, how: Literal["COMMIT", "ROLLBACK"], handle: Handle) -> None:
+    def _finish(self, how: Literal["COMMIT", "ROLLBACK"], handle: Handle) -> bool:
         try:
             with self.server.explained(self.table.text):
-                finish(self._controlling(), how, _xid(handle))
+                return finish(self._controlling(), how, _xid(handle))
         except BaseException:
             self.close()  # the next try has a connection of its own
             raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import UsageError
 from holdfast.sinks.mysql.server import MySqlRefused, MySqlServer, ask
 from holdfast.sinks.mysql.types import Column, column_types, fits
+from holdfast.sinks.mysql.versions import refuse_forgetful
 from holdfast.sinks.tables import Found, Table, quote, refuse_misfit
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def whole_name(target: Table, server: MySqlServer) -> Table:
 
 def check_server(connection: Any) -> None:
     """It must be able to keep a prepared transaction."""
+    refuse_forgetful(ask(connection, "SELECT version()")[0][0])
     names = "'log_bin', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'wsrep_on'"
     settings = dict(ask(connection, f"SHOW VARIABLES WHERE Variable_name IN ({names})"))
     if settings.get("wsrep_on") == "ON":

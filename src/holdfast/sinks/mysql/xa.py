@@ -69,13 +69,13 @@ def prepared(connection: Any) -> list[Xid]:
     return found
 
 
-def finish(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) -> None:
-    """Nothing is done to one that the server does not know.
+def finish(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) -> bool:
+    """Whether the server knew it; nothing is done to one that it does not know.
 
     One that the connection which prepared it still holds is waited for, a little.
     """
     deadline = time.monotonic() + _PATIENCE
-    while not _finished(connection, how, name):
+    while (was_known := _finished(connection, how, name)) is None:
         if time.monotonic() > deadline:
             raise MySqlUnavailable(
                 "the connection that prepared a transaction still holds it",
@@ -83,9 +83,11 @@ def finish(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) -> No
                 transaction=f"{name.owner},{name.part}",
             )
         time.sleep(_PAUSE)
+    return was_known
 
 
-def _finished(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) -> bool:
+def _finished(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) -> bool | None:
+    """As ``finish``; ``None`` if another connection still holds it."""
     try:
         _command(connection, how, name)
     except driver().err.MySQLError as error:
@@ -94,7 +96,7 @@ def _finished(connection: Any, how: Literal["COMMIT", "ROLLBACK"], name: Xid) ->
         if number_of(error) != _UNKNOWN:
             raise
         # "Unknown" is also said of one that another connection still holds.
-        return name not in prepared(connection)
+        return None if name in prepared(connection) else False
     return True
 
 

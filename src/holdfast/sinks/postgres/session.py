@@ -101,11 +101,13 @@ class Session:
         """End the open transaction so that anybody can commit it later."""
         self.run(f"PREPARE TRANSACTION {self._literal(transaction)}")
 
-    def finish(self, verb: str, transaction: str) -> None:
-        """``COMMIT`` or ``ROLLBACK`` what was prepared; one that is not there has been finished."""
+    def finish(self, verb: str, transaction: str) -> bool:
+        """``COMMIT`` or ``ROLLBACK`` what was prepared; whether the server knew it."""
         unknown = import_psycopg().errors.UndefinedObject
         with self.telling(), suppress(unknown):
             self.connection.execute(f"{verb} PREPARED {self._literal(transaction)}".encode())
+            return True
+        return False
 
     def telling(self) -> Any:
         """A context in which the driver's errors become ours."""

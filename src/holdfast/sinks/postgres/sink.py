@@ -7,8 +7,8 @@ Without a key rows are appended (``COPY``); with one they replace those of the s
 **What a reader sees.** An epoch is one transaction, so it appears as a whole. With
 ``parallelism=n`` it is written by n tasks in n transactions that are committed one after the other:
 a reader may for a moment see the rows of some and not yet those of others. More than one pays only
-where the server has cores to spare: with two cores for all, one part took 151,000 rows/s and two
-took 156,000 (``bench/sinks_postgres.py``).
+where the server has cores to spare: with two cores for all, two parts were no faster than one
+(``bench/results.md``).
 
 **Rights.** The user needs INSERT, with a key also SELECT and UPDATE. Commits and aborts must come
 from the user who prepared, or from a superuser.
@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.sinks.first_tries import FirstTries, tell_unknown
 from holdfast.sinks.interface import Handle
 from holdfast.sinks.postgres.catalog import Catalogue, prepare_table, refuse_too_few_prepared
 from holdfast.sinks.postgres.session import Server, Session
@@ -57,6 +58,7 @@ class PostgresSink(TwoPhaseCommitSink):
         self._create = create
         self._session: Session | None = None
         self._writing: Writing | None = None
+        self._tries = FirstTries()
 
     def __repr__(self) -> str:
         return f"PostgresSink({self._table.text!r})"
@@ -95,7 +97,13 @@ class PostgresSink(TwoPhaseCommitSink):
         self._writing = None
 
     def commit(self, handle: Handle) -> None:
-        """The rows appear. What the server does not know any more has been committed."""
+        """The rows appear. What the server does not know has been committed by an earlier try."""
+        is_first = self._tries.is_first(handle["checkpoint"], handle["gid"])
+        if not self._connected().finish("COMMIT", handle["gid"]) and is_first:
+            tell_unknown(handle["checkpoint"], handle["gid"], self._server.text)
+
+    def recover_and_commit(self, handle: Handle) -> None:
+        """The same; an earlier process may have done it."""
         self._connected().finish("COMMIT", handle["gid"])
 
     def abort(self, handle: Handle) -> None:
@@ -114,8 +122,12 @@ class PostgresSink(TwoPhaseCommitSink):
         return found
 
     def describe(self, handle: Handle) -> str:
-        """Transaction, table, database, owner, since when."""
-        what = f"{handle['gid']}: table {self._table.text}, {self._server.text}"
+        """Transaction, table, database."""
+        return f"{handle['gid']}: table {self._table.text}, {self._server.text}"
+
+    def inquire(self, handle: Handle) -> str:
+        """The same with its owner, and since when."""
+        what = self.describe(handle)
         try:
             about = self._connected().rows(_ABOUT, [handle["gid"]])
         except HoldfastError as error:
