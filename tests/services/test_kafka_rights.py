@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import UsageError
+from holdfast.protocol.sent import Owner
 from holdfast.sinks.kafka.checks import refuse_target
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.sending import PartOfEpoch, send_part
@@ -75,7 +76,8 @@ def test_each_right_that_is_missing_is_told_and_those_we_ask_for_are_enough(
     allowed(lambda: sink.claim(JOB, "out"))
 
     rows = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
-    send_part(cluster, PartOfEpoch("team-out", 0, JOB, JOB, "out", 1), [rows], topic)
+    owner = Owner(JOB, "out")
+    send_part(cluster, PartOfEpoch("team-out", 0, owner, owner, 1), [rows], topic)
     assert values(guarded.servers, topic, guarded.options) == ["1", "2"]
 
 

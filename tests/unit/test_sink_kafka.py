@@ -11,7 +11,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import EnvironmentProblem, UsageError
-from holdfast.protocol.sent import SentMarker
+from holdfast.protocol.sent import Owner, SentMarker
 from holdfast.sinks import ClaimingSink, EpochSink, PlainSink
 from holdfast.sinks.kafka import client, options
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced, KafkaRefused, KafkaUnavailable, told
@@ -219,15 +219,20 @@ def test_rows_that_could_never_be_sent_are_refused(found: Extremes, message: str
 
 
 def test_a_marker_survives_being_written() -> None:
-    marker = SentMarker(JOB, 12)
-    assert decode(*encode(marker, 100)) == marker
+    marker = SentMarker(Owner(JOB, "out"), 12)
+    _, value = encode(marker, 100)
+    assert decode(value) == marker
 
 
-@pytest.mark.parametrize(
-    "record", [(None, None), (b"k", b""), (b"k", b"{}"), (b"k", b'{"version": 2}'), (b"k", b"[1]")]
-)
-def test_what_is_no_marker_is_passed_over(record: tuple[bytes | None, bytes | None]) -> None:
-    assert decode(*record) is None
+def test_markers_of_two_sinks_of_a_job_do_not_replace_each_other() -> None:
+    """The topic is compacted: of a key only the newest record stays."""
+    keys = {encode(SentMarker(Owner(JOB, sink), 1), 0)[0] for sink in ("a", "b")}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"version": 2}', b'{"version": 1}', b"[1]"])
+def test_what_is_no_marker_is_passed_over(value: bytes | None) -> None:
+    assert decode(value) is None
 
 
 # Errors

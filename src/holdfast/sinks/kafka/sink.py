@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.protocol.sent import Claim, SentMarker, judge_claim, newest_of
+from holdfast.protocol.sent import Claim, Owner, SentMarker, judge_claim, newest_of
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster
@@ -49,7 +49,7 @@ class MarkersLost(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the sink has claimed."""
+    """What was claimed for a sink of the job."""
 
     base: str
     markers: str
@@ -57,7 +57,10 @@ class _Names:
 
 
 class KafkaSink:
-    """An ``EpochSink``. Its handle has the owner, the names at the broker and the parts."""
+    """An ``EpochSink``. Its handle has the owner, the names at the broker and the parts.
+
+    A job may give one object to several sinks; each has names of its own, by its uid.
+    """
 
     keeps_rows = True
 
@@ -77,7 +80,7 @@ class KafkaSink:
         self._parallelism = parallelism
         self._take_over = take_over
         self._lost_markers = lost_markers
-        self._names: _Names | None = None
+        self._names: dict[str, _Names] = {}
         self._limits: dict[str, fitting.TopicLimits] = {}
 
     def __repr__(self) -> str:
@@ -99,34 +102,35 @@ class KafkaSink:
 
     def claim(self, job_id: str, sink: str) -> None:
         """Shut out earlier writers of this sink, and end what they have left open."""
-        base = base_name(self._prefix, job_id, sink)
+        base, owner = base_name(self._prefix, job_id, sink), Owner(job_id, sink)
         markers = Markers(self._cluster, base)
         topic = markers.ensure(self._parallelism)
-        self._refuse_taken(markers.last(0), job_id, base)  # without disturbing anybody
+        self._refuse_taken(markers.last(0), owner, base)  # without disturbing anybody
         for part in range(topic.partitions):
             writer = Writer(self._cluster, base, part)
             try:
                 writer.fence()
-                self._leave_claim(writer, markers, part, job_id)
+                self._leave_claim(writer, markers, part, owner)
             finally:
                 writer.close()
-        self._names = _Names(base, topic.id)
+        self._names[sink] = _Names(base, topic.id)
 
-    def _leave_claim(self, writer: Writer, markers: Markers, part: int, job_id: str) -> None:
+    def _leave_claim(self, writer: Writer, markers: Markers, part: int, owner: Owner) -> None:
         last = markers.last(part)
-        self._refuse_taken(last, job_id, markers.topic)
-        if judge_claim(last, job_id, self._take_over) is not Claim.OURS:
-            newest = newest_of(markers.of(part, job_id), job_id)  # it may have had them before
-            mark(writer, markers.topic, part, SentMarker(job_id, newest))
+        self._refuse_taken(last, owner, markers.topic)
+        if judge_claim(last, owner, self._take_over) is not Claim.OURS:
+            newest = newest_of(markers.of(part, owner), owner)  # it may have had them before
+            mark(writer, markers.topic, part, SentMarker(owner, newest))
 
-    def _refuse_taken(self, last: SentMarker | None, job_id: str, base: str) -> None:
-        if last is None or judge_claim(last, job_id, self._take_over) is not Claim.TAKEN:
+    def _refuse_taken(self, last: SentMarker | None, owner: Owner, base: str) -> None:
+        if last is None or judge_claim(last, owner, self._take_over) is not Claim.TAKEN:
             return
+        other = last.owner
         raise UsageError(
-            f"the transactional ids {base}-… belong to job {last.job_id}",
-            hint="Give each job a transactional_id_prefix of its own. If that job will never run "
-            f"again, or this one was restored from it: take_over='{last.job_id}'.",
-            job=job_id,
+            f"the transactional ids {base}-… belong to job {other.job_id}, sink {other.sink}",
+            hint=_instead(owner, other),
+            job=owner.job_id,
+            sink=owner.sink,
             servers=self._cluster.servers,
         )
 
@@ -134,14 +138,16 @@ class KafkaSink:
 
     def pre_commit(self, epoch: Epoch) -> Handle:
         """The rows are staged already. What could never be sent must not be promised."""
-        if self._names is None:
+        names = self._names.get(epoch.sink)
+        if names is None:
             raise UsageError("the sink's names are not claimed", sink=epoch.sink)
         topics = self._refuse_rows(epoch) if epoch.files else []
         return {
             "checkpoint": epoch.checkpoint,
             "job_id": epoch.job_id,
-            "base": self._names.base,
-            "markers": self._names.markers,
+            "sink": epoch.sink,
+            "base": names.base,
+            "markers": names.markers,
             "parts": self._parallelism,
             "most_bytes": fitting.most_bytes(self._limits[topic] for topic in topics),
         }
@@ -172,9 +178,8 @@ class KafkaSink:
         """Send everything that has not been sent."""
         if not epoch.files or self._is_skipped(handle):
             return
-        part = PartOfEpoch(
-            handle["base"], 0, handle["job_id"], epoch.job_id, epoch.sink, handle["checkpoint"]
-        )
+        runner = Owner(epoch.job_id, epoch.sink)
+        part = PartOfEpoch(handle["base"], 0, _owner(handle), runner, handle["checkpoint"])
         cluster = self._cluster.with_batches_of(handle["most_bytes"])
         send_epoch(cluster, self._topic, epoch, part, handle["parts"])
 
@@ -221,11 +226,27 @@ class KafkaSink:
             return [f"{what}; Kafka does not answer: {error.message}"]
 
     def _told(self, handle: Handle) -> Iterator[tuple[int, str]]:
-        markers = Markers(self._cluster, handle["base"])
+        markers, owner = Markers(self._cluster, handle["base"]), _owner(handle)
         for part in range(handle["parts"]):
-            newest = newest_of(markers.of(part, handle["job_id"]), handle["job_id"])
+            newest = newest_of(markers.of(part, owner), owner)
             is_sent = newest >= handle["checkpoint"]
             yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
+
+
+def _owner(handle: Handle) -> Owner:
+    return Owner(handle["job_id"], handle["sink"])
+
+
+def _instead(owner: Owner, other: Owner) -> str:
+    if other.job_id == owner.job_id:
+        return (
+            "Prefix and uid make the name: give the two sinks prefixes or uids that do not make "
+            "the same. Was the sink only renamed, give it a new transactional_id_prefix too."
+        )
+    return (
+        "Give each job a transactional_id_prefix of its own. If that job will never run again, or "
+        f"this one was restored from it: take_over='{other.job_id}'."
+    )
 
 
 def kafka(
