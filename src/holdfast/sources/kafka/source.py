@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -83,6 +84,16 @@ class KafkaSource:
     def bounded(self) -> bool | None:
         """Whether it has an end of its own; ``None``: only Spark's trigger can end it."""
         return True if self._wanted.end is not None else None
+
+    def would_read(self, servers: str, topic: str) -> bool:
+        """Whether its pattern makes it read that topic, as far as Python can tell of Java's."""
+        pattern = self._wanted.pattern
+        if pattern is None or not _hosts(servers) & _hosts(self._wanted.servers):
+            return False
+        try:
+            return re.fullmatch(pattern, topic) is not None
+        except re.error:
+            return False
 
     def __call__(self, spark: SparkSession) -> DataFrame:
         """A streaming frame for any query."""
@@ -207,6 +218,10 @@ class KafkaReading:
             return Notes(self._uid, topics)
         end = self._known_end() or look.end
         return replace(known, topics=topics, asked=str(self._wanted.end), end=end)
+
+
+def _hosts(servers: str) -> set[str]:
+    return {each.strip() for each in servers.split(",")}
 
 
 def _hold_at(end: Offsets) -> Hold:
