@@ -85,11 +85,11 @@ class Markers:
             found = described(admin, self.topic, self.cluster.patience)
             if found is None:
                 self._create(admin, partitions)
-            else:
-                self._refuse_other_policy(admin)
-            if found is not None and len(found.partitions) < partitions:
+            elif len(found.partitions) < partitions:
                 self._add(admin, partitions)
-        return self._wait_for(partitions)
+            made = self._wait_for(partitions)
+            self._refuse_other_policy(admin)
+        return made
 
     def _wait_for(self, partitions: int) -> MarkerTopic:
         """Brokers hear of a new topic one after the other."""
@@ -128,15 +128,37 @@ class Markers:
 
     def _refuse_other_policy(self, admin: Any) -> None:
         """A topic that forgets old records would let epochs be sent twice."""
-        settings = settings_of(admin, self.topic, self.cluster.patience)
+        settings = self._settings(admin)
+        if settings is None:
+            raise UsageError(
+                "it cannot be seen whether the topic with the sink's markers keeps them for ever: "
+                "the user of the options may not read its settings",
+                hint="Run kafka-acls.sh --add --allow-principal User:… --operation DescribeConfigs "
+                f"--topic {self.topic}, or the same with --resource-pattern-type prefixed for the "
+                "prefix. Do so for the topics that are written, too: what they take is looked up.",
+                topic=self.topic,
+            )
         policy = settings.get("cleanup.policy")
-        if policy is not None and policy != "compact":
+        if policy != "compact":
             raise UsageError(
                 f"the topic with the sink's markers has cleanup.policy={policy}",
                 hint="It must keep markers for ever: run kafka-configs.sh --alter --entity-type "
                 f"topics --entity-name {self.topic} --add-config cleanup.policy=compact.",
                 topic=self.topic,
             )
+
+    def _settings(self, admin: Any) -> dict[str, str] | None:
+        """The broker that is asked may be the last to hear of a new topic."""
+        kafka = driver()
+        deadline = time.monotonic() + self.cluster.patience
+        while True:
+            try:
+                return settings_of(admin, self.topic, self.cluster.patience)
+            except kafka.KafkaException as error:
+                is_new = error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+                if not is_new or time.monotonic() > deadline:
+                    raise
+            time.sleep(_GLANCE)
 
     def find(self) -> MarkerTopic | None:
         """What the topic is now; ``None`` if it is not there."""

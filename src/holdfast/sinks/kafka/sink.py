@@ -5,14 +5,17 @@ of it. Then a task sends them (see ``sending``). Kafka's transactions cannot be 
 committed by somebody else, so this is the write-ahead way; ``docs/decisions/0010-kafka-sink.md``
 has the reasons, and what holds after a crash at any point.
 
-**What a reader sees.** One with ``isolation.level=read_committed`` sees whole epochs. With
-``parallelism=n`` an epoch is n transactions: such a reader may for a moment see some of them.
-Rows of one key are always in one transaction, in the order of their batches and files.
+**What a reader sees.** One with ``isolation.level=read_committed`` sees all that an epoch has for a
+partition at once, and the partitions within moments: the broker tells one after the other that the
+transaction is committed. With ``parallelism=n`` an epoch is n transactions, which such a reader may
+see one after the other. Rows of one key are always in one transaction, in the order of their
+batches and files.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -87,6 +90,19 @@ class KafkaSink:
         return f"KafkaSink({self._where})"
 
     @property
+    def servers(self) -> str:
+        """Where the brokers are."""
+        return self._cluster.servers
+
+    def own_topic(self, job_id: str, sink: str) -> str:
+        """The one with its markers."""
+        return base_name(self._prefix, job_id, sink)
+
+    def target_topics(self) -> list[str]:
+        """Those for rows; none is known if the rows name them."""
+        return [] if self._topic is None else [self._topic]
+
+    @property
     def _where(self) -> str:
         topic = f"topic {self._topic}" if self._topic is not None else "topics named in the rows"
         return f"{topic} at {self._cluster}"
@@ -102,7 +118,7 @@ class KafkaSink:
 
     def claim(self, job_id: str, sink: str) -> None:
         """Shut out earlier writers of this sink, and end what they have left open."""
-        base, owner = base_name(self._prefix, job_id, sink), Owner(job_id, sink)
+        base, owner = self.own_topic(job_id, sink), Owner(job_id, sink)
         markers = Markers(self._cluster, base)
         topic = markers.ensure(self._parallelism)
         self._refuse_taken(markers.last(0), owner, base)  # without disturbing anybody
@@ -162,9 +178,9 @@ class KafkaSink:
             return [self._topic]
         found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
         topics = [each.topic for each in found if each.topic is not None]
-        if fitting.problems(found, self._limits):
+        if fitting.problems(found, self._limits, _now()):
             self._limits |= checks.limits_of(self._cluster, topics)
-            fitting.refuse_records(found, self._limits, epoch.sink)
+            fitting.refuse_records(found, self._limits, _now(), epoch.sink)
         return topics
 
     def _footers_prove_that_rows_fit(self, epoch: Epoch, topic: str) -> bool:
@@ -172,7 +188,7 @@ class KafkaSink:
             return False
         columns = used(epoch.schema, topic)
         found = extremes_of(epoch.segments, columns, topic, self._limits[topic].most_bytes)
-        return found is not None and not fitting.problems([found], self._limits)
+        return found is not None and not fitting.problems([found], self._limits, _now())
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""
@@ -218,7 +234,7 @@ class KafkaSink:
         return ()
 
     def describe(self, handle: Handle) -> list[str]:
-        """Where the rows go, and what the broker has."""
+        """Where the rows go, and what the broker has; an operator waits for this."""
         what = f"{self._where}, transactional id {handle['base']}"
         try:
             return [f"{what}-{part}; {said}" for part, said in self._told(handle)]
@@ -226,11 +242,16 @@ class KafkaSink:
             return [f"{what}; Kafka does not answer: {error.message}"]
 
     def _told(self, handle: Handle) -> Iterator[tuple[int, str]]:
-        markers, owner = Markers(self._cluster, handle["base"]), _owner(handle)
+        markers, owner = Markers(self._cluster.impatient(), handle["base"]), _owner(handle)
         for part in range(handle["parts"]):
             newest = newest_of(markers.of(part, owner), owner)
             is_sent = newest >= handle["checkpoint"]
             yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
+
+
+def _now() -> int:
+    """Of the machine's own clock, as brokers have theirs."""
+    return int(time.time() * 1000)
 
 
 def _owner(handle: Handle) -> Owner:
