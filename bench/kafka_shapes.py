@@ -49,7 +49,7 @@ def mapped(rows: Any) -> Any:
 
 COUNT = Shape(
     "keyed count, little output",
-    max(1, round(15 * _SCALE)) * _COUNT_BATCH,
+    max(1, round(12 * _SCALE)) * _COUNT_BATCH,
     _COUNT_BATCH,
     "update",
     counted,
@@ -60,7 +60,7 @@ COUNT = Shape(
 )
 MAP = Shape(
     "map, as much output as input",
-    max(1, round(15 * _SCALE)) * _MAP_BATCH,
+    max(1, round(12 * _SCALE)) * _MAP_BATCH,
     _MAP_BATCH,
     "append",
     mapped,

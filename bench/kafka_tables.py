@@ -24,9 +24,8 @@ gives them those of ours (1 MB, 20 ms). The broker's JVM compiles only quickly (
 requests cost more
 than on a broker at work. Holdfast reads committed records, the others all. Holdfast sends with \
 one task, Flink and
-plain Spark with {PARTITIONS}. The input has an end: Holdfast takes its last checkpoint when it is \
-reached, Flink when the
-interval is up.
+plain Spark with {PARTITIONS}. The input has an end; Holdfast takes its last checkpoint as soon as \
+it is reached.
 """
 
 
