@@ -1,8 +1,9 @@
-"""``make bench``: writes ``bench/results.md``.
+"""``make bench``: writes ``bench/results.md``, part by part, each as soon as it is measured.
 
-``BENCH_PARTS`` picks parts (``jobs,sinks,kafka,recovery,copies``), ``BENCH_MB`` the
-size of the state to copy (default 1000), ``BENCH_ROUNDS`` how often things are measured,
-``BENCH_KAFKA_SCALE`` how many times the usual rows go through Kafka.
+``BENCH_PARTS`` picks parts (``jobs,sinks,kafka,recovery,copies``); the sections of others stay as
+they are. ``BENCH_MB`` is the size of the state to copy (default 1000), ``BENCH_ROUNDS`` how often
+things are measured, ``BENCH_KAFKA_SCALE`` how many times the usual rows go through Kafka,
+``BENCH_RESULTS`` another file to write.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import time
 from pathlib import Path
 
 from bench import copying, jobs, kafka, recovery, sinks
+from bench.report import put
 
-RESULTS = Path(__file__).with_name("results.md")
+RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).with_name("results.md"))
 PARTS = {
     "jobs": jobs.measure,
     "sinks": sinks.measure,
@@ -22,20 +24,23 @@ PARTS = {
     "recovery": recovery.measure,
     "copies": copying.measure,
 }
+ORDER = ("Jobs", "Sinks", "Kafka", "Recovery", "Copies of query logs")
 
 
 def main() -> None:
     """Measure and write."""
-    wanted = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
-    head = (
-        "# Measured by `make bench`\n\n"
+    for name in os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(","):
+        began = time.monotonic()
+        section = PARTS[name]()
+        put(RESULTS, section, _stamp(), ORDER)
+        print(f"{section}\n{name}: {time.monotonic() - began:.0f} s, in {RESULTS}\n", flush=True)
+
+
+def _stamp() -> str:
+    return (
         f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}. The machine is shared and noisy: trust ratios.\n\n"
+        f"Python {platform.python_version()}."
     )
-    parts = [PARTS[name]() for name in wanted]
-    print("\n".join(parts))
-    if set(wanted) == set(PARTS):
-        RESULTS.write_text(head + "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The same kills for plain Spark and for a job, both from Kafka to Kafka: rows lost and repeated.
 
-``python -m bench.contrast_kafka`` kills both again and again, each time as soon as new records are
-in the topic or a little later, and lets a reader of committed records count.
+Both are killed again and again, each time as soon as new records are in the topic or a little
+later; then a reader of committed records counts. ``python -m bench.contrast_kafka`` does only this.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ import holdfast as hf
 from bench.contrast import Outcome
 from holdfast.server.processes import session
 
-ROWS = 40_000
+ROWS = 20_000
 PER_BATCH = 500
-KILLS = 8
+KILLS = 5
 SEED = 1
 LATEST = 0.6
 """Seconds after the first new record: plain Spark has written its batch by then, or nearly so."""
 ROOT = Path(__file__).parents[1]
 _GLANCE = 0.002
+_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def job(home: Path, topics: Topics) -> None:
 
 def measure() -> dict[str, Outcome]:
     """Both, under the same kills."""
+    print("killing plain Spark and a job …", flush=True)
     dice = random.Random(SEED)
     delays = [dice.uniform(0, LATEST) for _ in range(KILLS)]
     with (
@@ -119,21 +121,31 @@ def _killed(
     arrivals = Arrivals(broker.servers, topics.target)
     for delay in delays:
         process = _start(kind, home, topics)
-        before = arrivals.end()
-        while arrivals.end() == before:
-            if process.poll() is not None:
-                raise RuntimeError(
-                    f"{kind} has ended before it was killed; see {home / 'said.txt'}"
-                )
-            time.sleep(_GLANCE)
-        time.sleep(delay)
-        _kill(process)
-    if _start(kind, home, topics).wait() != 0:
-        raise RuntimeError(f"{kind} failed:\n{_said(home)}")
+        try:
+            _wait_for_more(arrivals, process, home)
+            time.sleep(delay)
+        finally:
+            _kill(process)
+    last = _start(kind, home, topics)
+    try:
+        if last.wait(_PATIENCE) != 0:
+            raise RuntimeError(f"{kind} failed:\n{_said(home)}")
+    finally:
+        _kill(last)
     seen = values(broker.servers, topics.target)
     sent = len(everything(broker.servers, topics.target))
     print(f"{kind}: {len(seen)} rows visible, {sent} sent", flush=True)
     return Outcome(len(delays), ROWS - len(set(seen)), len(seen) - len(set(seen)))
+
+
+def _wait_for_more(arrivals: Arrivals, process: subprocess.Popen[bytes], home: Path) -> None:
+    before, deadline = arrivals.end(), time.monotonic() + _PATIENCE
+    while arrivals.end() == before:
+        if process.poll() is not None:
+            raise RuntimeError(f"it has ended before it was killed:\n{_said(home)}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no new records within {_PATIENCE:.0f} s:\n{_said(home)}")
+        time.sleep(_GLANCE)
 
 
 def _start(kind: str, home: Path, topics: Topics) -> subprocess.Popen[bytes]:

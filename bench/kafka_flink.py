@@ -32,13 +32,17 @@ class Flink:
     submitter: subprocess.Popen[str]
 
     def run(
-        self, broker: KafkaBroker, shape: Shape, topics: tuple[str, str], interval: str, rows: int
-    ) -> float:
-        """Seconds from the job's start until a reader sees the result of the last row."""
-        with self.job(broker, shape, topics, interval, place(topics[0], rows)) as job:
-            seen = shape.wait(broker, topics[1], rows)
+        self, broker: KafkaBroker, shape: Shape, topics: tuple[str, str], interval: str
+    ) -> tuple[float, int]:
+        """Seconds from the job's start until a reader sees the result of the last row.
+
+        And how many checkpoints were completed by then.
+        """
+        with self.job(broker, shape, topics, interval, place(topics[0], shape.rows)) as job:
+            seen = shape.wait(broker, topics[1], shape.rows)
             began: int = self.cluster.ask(f"/jobs/{job}")["timestamps"]["RUNNING"]
-            return seen - began / 1000
+            done: int = self.cluster.ask(f"/jobs/{job}/checkpoints")["counts"]["completed"]
+            return seen - began / 1000, done
 
     @contextmanager
     def job(
@@ -58,6 +62,11 @@ class Flink:
             with suppress(HTTPError):  # it may have ended just now
                 self.cluster.ask(f"/jobs/{job}?mode=cancel", "PATCH")
             wait_until(lambda: self._state(job) in _ENDED, "the Flink job has ended")
+
+    def refuse_ended(self, job: str) -> None:
+        """It must still run."""
+        if (state := self._state(job)) in _ENDED:
+            raise RuntimeError(f"the Flink job is {state}; see {self.cluster.home}")
 
     def _submit(self, order: dict[str, Any]) -> str:
         assert self.submitter.stdin is not None
@@ -130,7 +139,8 @@ def _with(options: dict[str, str]) -> str:
 
 @contextmanager
 def flink() -> Iterator[Flink]:
-    """A cluster with a slot for each partition, and the process."""
+    """A cluster with a slot for each partition, and the process; ``NoFlink`` if there is none."""
+    connector_jar()
     with flink_cluster(PARTITIONS) as cluster, (cluster.home / "submitter").open("wb") as said:
         submitter = subprocess.Popen(
             [str(flink_python()), str(_SCRIPT)],

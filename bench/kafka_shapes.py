@@ -9,7 +9,12 @@ from typing import Any
 
 from tests.services.kafka_broker import KafkaBroker
 
-from bench.kafka_topics import wait_for_counts, wait_for_rows
+from bench.kafka_topics import (
+    refuse_other_counts,
+    refuse_other_rows,
+    wait_for_counts,
+    wait_for_rows,
+)
 
 _SCALE = float(os.environ.get("BENCH_KAFKA_SCALE", "1"))
 _COUNT_BATCH, _MAP_BATCH = 400_000, 200_000
@@ -21,7 +26,7 @@ class Shape:
 
     name: str
     rows: int
-    """With the shortest checkpoint interval; with longer ones there are more."""
+    """Enough for more than one checkpoint with all but the longest interval."""
     per_batch: int
     output_mode: str
     build: Callable[[Any], Any]
@@ -30,6 +35,8 @@ class Shape:
     """Flink's, for the target."""
     wait: Callable[[KafkaBroker, str, int], float]
     """Until the result of the last row is visible; returns when that was."""
+    refuse_other: Callable[[KafkaBroker, str, int], None]
+    """Count what is there, when nobody measures."""
 
 
 def counted(rows: Any) -> Any:
@@ -42,21 +49,23 @@ def mapped(rows: Any) -> Any:
 
 COUNT = Shape(
     "keyed count, little output",
-    round(10 * _SCALE) * _COUNT_BATCH,
+    max(1, round(12 * _SCALE)) * _COUNT_BATCH,
     _COUNT_BATCH,
     "update",
     counted,
     "SELECT k, CAST(count(*) AS STRING) FROM source GROUP BY k",
     "upsert-kafka",
     wait_for_counts,
+    refuse_other_counts,
 )
 MAP = Shape(
     "map, as much output as input",
-    round(10 * _SCALE) * _MAP_BATCH,
+    max(1, round(12 * _SCALE)) * _MAP_BATCH,
     _MAP_BATCH,
     "append",
     mapped,
     "SELECT k, upper(v) FROM source",
     "kafka",
     wait_for_rows,
+    refuse_other_rows,
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import holdfast as hf
 from bench.kafka_shapes import Shape
 from bench.kafka_topics import PARTITIONS, place
 from bench.running import plain_session, running
-from holdfast.runtime.running import State
+from holdfast.protocol.statistics import Status
+from holdfast.runtime.running import RunningJob, State
 from holdfast.spark.session import local_session
 
 _STATE = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
@@ -40,20 +43,40 @@ def run_plain(
     shape: Shape,
     topics: tuple[str, str],
     home: Path,
-    rows: int,
+    options: Mapping[str, str],
 ) -> float:
     """What people write by hand; seconds until a reader sees the result of the last row."""
+    session = plain_session(spark, _STATE)
     began = time.time()
-    query = start_plain(plain_session(spark, _STATE), broker, shape, topics, home)
-    taken = shape.wait(broker, topics[1], rows) - began
-    query.stop()
-    return taken
+    with plain(session, broker, shape, topics, home, options):
+        return shape.wait(broker, topics[1], shape.rows) - began
 
 
-def start_plain(
-    spark: SparkSession, broker: KafkaBroker, shape: Shape, topics: tuple[str, str], home: Path
+@contextmanager
+def plain(
+    spark: SparkSession,
+    broker: KafkaBroker,
+    shape: Shape,
+    topics: tuple[str, str],
+    home: Path,
+    options: Mapping[str, str],
+) -> Iterator[Any]:
+    """The query while it runs."""
+    query = _start_plain(spark, broker, shape, topics, home, options)
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def _start_plain(
+    spark: SparkSession,
+    broker: KafkaBroker,
+    shape: Shape,
+    topics: tuple[str, str],
+    home: Path,
+    options: Mapping[str, str],
 ) -> Any:
-    """The query."""
     source, target = topics
     rows = (
         spark.readStream.format("kafka")
@@ -69,6 +92,7 @@ def start_plain(
         .outputMode(shape.output_mode)
         .option("kafka.bootstrap.servers", broker.servers)
         .option("topic", target)
+        .options(**options)
         .option("checkpointLocation", str(home / "log"))
         .start()
     )
@@ -80,12 +104,25 @@ def run_job(
     topics: tuple[str, str],
     home: Path,
     interval: str,
-    rows: int,
-) -> float:
-    """The same, exactly once."""
-    job = declared(broker, shape, topics, place(topics[0], rows))
+) -> tuple[float, int]:
+    """The same, exactly once; and how many checkpoints were completed until then."""
+    job = declared(broker, shape, topics, place(topics[0], shape.rows))
     with running(job, home, settings(interval)) as run:
-        return shape.wait(broker, topics[1], rows) - run.entered[State.RUNNING]
+        taken = shape.wait(broker, topics[1], shape.rows) - run.entered[State.RUNNING]
+        done = sum(each.status is Status.COMPLETED for each in run.history.all())
+        return taken, done
+
+
+def refuse_dead(query: Any) -> None:
+    """A plain query must still run."""
+    if not query.isActive:
+        raise query.exception() or RuntimeError("the plain query has ended")
+
+
+def refuse_failed(run: RunningJob) -> None:
+    """A job must still run, or try to."""
+    if run.state.is_over:
+        raise run.failure or RuntimeError("the job has ended")
 
 
 def declared(broker: KafkaBroker, shape: Shape, topics: tuple[str, str], end: Any = None) -> hf.Job:

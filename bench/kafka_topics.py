@@ -70,13 +70,19 @@ def wait_for_rows(broker: KafkaBroker, topic: str, rows: int) -> float:
     return at
 
 
-def refuse_other_count(broker: KafkaBroker, topic: str, rows: int) -> None:
-    """Read what is there, when nobody measures."""
-    found = 0
-    for key, _ in _committed(broker, topic, to_end=True):
-        found += key is not None
+def refuse_other_rows(broker: KafkaBroker, topic: str, rows: int) -> None:
+    """There must be that many."""
+    found = sum(key is not None for key, _ in _committed(broker, topic, to_end=True))
     if found != rows:
         raise AssertionError(f"{found} rows of {rows} in {topic}")
+
+
+def refuse_other_counts(broker: KafkaBroker, topic: str, rows: int) -> None:
+    """The newest counts of all keys must add up to just that."""
+    records = _committed(broker, topic, to_end=True)
+    counts = {key: int(value) for key, value in records if key is not None}
+    if sum(counts.values()) != rows:
+        raise AssertionError(f"counts of {sum(counts.values())} rows instead of {rows} in {topic}")
 
 
 def consumer(broker: KafkaBroker) -> Any:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from holdfast import steps
+from holdfast.protocol.sent import Owner
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.sending import PartOfEpoch, send_part
 from holdfast.sinks.kafka.sink import KafkaSink
@@ -47,7 +48,8 @@ def send(servers: str, topic: str, job: str, checkpoint: int, first: int, count:
     sink = KafkaSink(cluster, topic)
     with step("claim", SINK):
         sink.claim(job, SINK)
-    part = PartOfEpoch(f"holdfast-{job}-{SINK}", 0, job, job, SINK, checkpoint)
+    owner = Owner(job, SINK)
+    part = PartOfEpoch(f"holdfast-{job}-{SINK}", 0, owner, owner, checkpoint)
     with step("write", SINK):
         send_part(cluster, part, batches(first, count), topic)
 

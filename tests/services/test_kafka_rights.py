@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.sinks.kafka.checks import refuse_target
+from holdfast.protocol.sent import Owner
+from holdfast.sinks.kafka.checks import limits_of, refuse_target
 from holdfast.sinks.kafka.client import Cluster
 from holdfast.sinks.kafka.sending import PartOfEpoch, send_part
 from holdfast.sinks.kafka.sink import KafkaSink
@@ -70,12 +71,19 @@ def test_each_right_that_is_missing_is_told_and_those_we_ask_for_are_enough(
     grant(guarded, "TOPIC", "team", "PREFIXED", "DESCRIBE")
     refused(lambda: sink.claim(JOB, "out"), "cannot be made(?s:.*)kafka-topics.sh")
     grant(guarded, "TOPIC", "team", "PREFIXED", "CREATE", "READ", "WRITE")
+    refused(lambda: sink.claim(JOB, "out"), "may not read its settings(?s:.*)DescribeConfigs")
+    grant(guarded, "TOPIC", "team", "PREFIXED", "DESCRIBE_CONFIGS")
     refused(lambda: sink.claim(JOB, "out"), "(?i)transactional id authorization failed(?s:.*)WRITE")
     grant(guarded, "TRANSACTIONAL_ID", "team", "PREFIXED", "DESCRIBE", "WRITE")
     allowed(lambda: sink.claim(JOB, "out"))
 
+    assert limits_of(cluster, [topic])[topic].is_assumed
+    grant(guarded, "TOPIC", topic, "LITERAL", "DESCRIBE_CONFIGS")
+    wait_until(lambda: not limits_of(cluster, [topic])[topic].is_assumed, "settings are read", 20)
+
     rows = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
-    send_part(cluster, PartOfEpoch("team-out", 0, JOB, JOB, "out", 1), [rows], topic)
+    owner = Owner(JOB, "out")
+    send_part(cluster, PartOfEpoch("team-out", 0, owner, owner, 1), [rows], topic)
     assert values(guarded.servers, topic, guarded.options) == ["1", "2"]
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import holdfast as hf
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.protocol.sent import SentMarker
+from holdfast.protocol.sent import Owner, SentMarker
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced, KafkaUnavailable
 from holdfast.sinks.kafka.markers import Markers
@@ -101,8 +101,8 @@ class Task(WriteAheadSink):
     def write(self, marker: Marker, batches: Iterator[pa.RecordBatch]) -> None:
         base = f"{self._topic}-{marker.job_id[:2]}-{marker.sink}"
         Markers(self._cluster, base).ensure(1)
-        job = marker.job_id
-        part = PartOfEpoch(base, 0, job, job, marker.sink, marker.checkpoint)
+        owner = Owner(marker.job_id, marker.sink)
+        part = PartOfEpoch(base, 0, owner, owner, marker.checkpoint)
         send_part(self._cluster, part, batches, self._topic)
 
 
@@ -233,7 +233,10 @@ def test_a_job_restored_under_another_id_sends_what_the_first_had_promised(home:
     first = kafka(home.broker.servers, home.topic)
     assert isinstance(first, KafkaSink)
     first.claim(JOB, home.prefix)
-    rows = [home.epoch(n, home.numbers(10 * n, 10)) for n in (1, 2)]
+    rows = [
+        replace(home.epoch(n, home.numbers(10 * n, 10)), sink=home.prefix)  # nobody else has it
+        for n in (1, 2)
+    ]
     handles = [first.pre_commit(each) for each in rows]
     first.commit(rows[0], handles[0])
     second = kafka(home.broker.servers, home.topic)
@@ -323,7 +326,7 @@ def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Ho
     heir = kafka(home.broker.servers, home.topic, take_over=JOB, parallelism=2, **arguments)
     assert isinstance(heir, KafkaSink)
     heir.claim(OTHER, SINK)
-    with pytest.raises(Exception, match="another job has taken over"):
+    with pytest.raises(Exception, match="another one has taken over"):
         theirs.commit(rows, handle)
     heir.recover_and_commit(replace(rows, job_id=OTHER), handle)
     elsewhere = replace(home, folder=home.folder / "heir")
@@ -335,6 +338,29 @@ def test_the_names_of_another_job_are_refused_until_they_are_taken_over(home: Ho
     theirs_again.claim(JOB, SINK)
     theirs_again.recover_and_commit(rows, handle)
     assert home.values() == list(range(15)), "who comes back knows what it had sent"
+
+
+def test_one_object_may_be_several_sinks_and_each_sends_its_own_rows(home: Home) -> None:
+    sink = home.sink()
+    sink.claim(JOB, "other")
+    rows = [home.epoch(1, home.numbers(0, 5)), home.epoch(2, home.numbers(5, 5))]
+    second = replace(rows[1], sink="other", checkpoint=1)
+    handles = [sink.pre_commit(rows[0]), sink.pre_commit(second)]
+    sink.commit(rows[0], handles[0])
+    sink.commit(second, handles[1])
+    assert home.values() == list(range(10))
+    assert [sink.describe(handle)[0].endswith("; sent") for handle in handles] == [True, True]
+
+
+def test_two_sinks_of_a_job_whose_prefix_and_uid_make_the_same_name_are_refused(
+    home: Home,
+) -> None:
+    home.sink()
+    left, _, right = home.prefix.partition("-")
+    alike = kafka(home.broker.servers, home.topic, transactional_id_prefix=left)
+    assert isinstance(alike, KafkaSink)
+    with pytest.raises(UsageError, match=f"job {JOB}, sink {SINK}(?s:.*)uid"):
+        alike.claim(JOB, f"{right}-{SINK}")
 
 
 # A broker that dies
@@ -507,8 +533,9 @@ def test_markers_are_found_behind_many_others(home: Home) -> None:
     writer.arrive()
     writer.commit()
     markers = Markers(cluster, base)
-    assert markers.of(0, JOB) == [SentMarker(JOB, 0)]
-    assert markers.last(0) == SentMarker(JOB, 0)
+    claimed = SentMarker(Owner(JOB, SINK), 0)
+    assert markers.of(0, claimed.owner) == [claimed]
+    assert markers.last(0) == claimed
 
 
 # At least once

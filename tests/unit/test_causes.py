@@ -390,11 +390,13 @@ def test_a_topic_that_was_replaced_is_told_in_the_words_of_the_source() -> None:
         assert found.why.startswith("topic clicks is gone")
 
 
-def test_a_topic_that_is_not_there_is_missing() -> None:
+def test_a_topic_that_a_broker_does_not_know_may_only_be_new_to_it() -> None:
+    """Its id tells at the restart whether it is gone."""
     name = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
     causes = stream_failed(Cause("java.util.concurrent.ExecutionException", f"{name}: no"))
-    assert classify([*causes, Cause(name, "no")]).outside
-    assert kind(causes) is MISSING
+    found = classify([*causes, Cause(name, "no")])
+    assert (found.kind, found.outside) == (RECOVERABLE, False)
+    assert kind(causes) is RECOVERABLE
 
 
 def test_a_checkpoint_may_have_what_is_not_kafkas() -> None:

@@ -28,6 +28,7 @@ from holdfast.cli.app import app
 from holdfast.cli.causes import essence
 from holdfast.cli.follow import News, checkpoint_line
 from holdfast.cli.run import _again
+from holdfast.cli.show_jobs import partitions_behind
 from holdfast.cli.times import duration
 from holdfast.errors import StorageError
 from holdfast.protocol.lag import PartitionLag
@@ -114,7 +115,9 @@ def test_info_shows_how_far_a_region_is_behind_kafka_and_json_has_every_partitio
     job: StandIn,
 ) -> None:
     job.now = lagging()
-    assert "2,007 rows" in holdfast("info", "page-views").stdout
+    shown = holdfast("info", "page-views").stdout
+    assert "2,007 rows" in shown
+    assert "views behind: clicks-1 2,000, clicks-0 7\n" in shown
     (region,) = json.loads(holdfast("info", "page-views", "--json").stdout)["regions"]
     assert region["lag"] == 2007
     first = {"topic": "clicks", "partition": 0, "read": 5, "newest": 12, "behind": 7}
@@ -124,7 +127,19 @@ def test_info_shows_how_far_a_region_is_behind_kafka_and_json_has_every_partitio
 def test_the_live_view_shows_how_far_a_region_is_behind_kafka() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(live.frame(lagging(), "http://127.0.0.1:1"))
-    assert "2,007 rows" in console.export_text()
+    shown = console.export_text()
+    assert "2,007 rows" in shown
+    assert "views behind: clicks-1 2,000, clicks-0 7\n" in shown
+
+
+def test_of_many_partitions_the_worst_are_named_and_those_that_are_not_behind_are_not() -> None:
+    lags = [PartitionLag("t", number, 0, number, number) for number in range(20)]
+    assert partitions_behind("r", lags) == "r behind: t-19 19, t-18 18, t-17 17, t-16 16, " + (
+        "15 more of 20"
+    )
+    assert partitions_behind("r", lags[:2]) == "r behind: t-1 1"
+    assert partitions_behind("r", lags[:1]) is None
+    assert partitions_behind("r", lags[1:2]) is None, "the table has it"
 
 
 def test_info_shows_regions_channels_and_checkpoints(job: StandIn) -> None:

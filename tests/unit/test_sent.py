@@ -7,6 +7,7 @@ import pytest
 from holdfast.protocol.sent import (
     CLAIM,
     Claim,
+    Owner,
     SentMarker,
     Verdict,
     judge,
@@ -15,10 +16,12 @@ from holdfast.protocol.sent import (
     to_leave,
 )
 
-ONE, TWO, THREE = "1" * 32, "2" * 32, "3" * 32
+ONE, TWO, THREE = (Owner(digit * 32, "out") for digit in "123")
+BESIDE = Owner(ONE.job_id, "other")
+"""Another sink of the first job."""
 
 
-def markers(*found: tuple[str, int]) -> list[SentMarker]:
+def markers(*found: tuple[Owner, int]) -> list[SentMarker]:
     return [SentMarker(*each) for each in found]
 
 
@@ -34,10 +37,12 @@ def markers(*found: tuple[str, int]) -> list[SentMarker]:
         ([(ONE, 7), (TWO, CLAIM)], 7, Verdict.SENT),
         ([(ONE, 6), (TWO, CLAIM)], 7, Verdict.TAKEN_OVER),
         ([(TWO, 9)], 7, Verdict.TAKEN_OVER),
+        ([(BESIDE, 7)], 7, Verdict.TAKEN_OVER),
+        ([(ONE, 6), (BESIDE, 7)], 7, Verdict.TAKEN_OVER),
     ],
 )
 def test_an_epoch_is_sent_if_its_marker_or_a_newer_one_of_its_job_is_there(
-    found: list[tuple[str, int]], checkpoint: int, verdict: Verdict
+    found: list[tuple[Owner, int]], checkpoint: int, verdict: Verdict
 ) -> None:
     assert judge(markers(*found), ONE, ONE, checkpoint) is verdict
 
@@ -54,7 +59,8 @@ def test_a_third_job_ends_the_time_of_both() -> None:
     assert judge(markers((ONE, 6), (TWO, 8), (THREE, 0)), ONE, TWO, 7) is Verdict.TAKEN_OVER
 
 
-def test_the_newest_of_a_job_is_not_that_of_others() -> None:
+def test_the_newest_of_a_sink_is_not_that_of_others() -> None:
+    assert newest_of(markers((ONE, 3), (BESIDE, 9)), ONE) == 3
     assert newest_of(markers((ONE, 3), (TWO, 9)), ONE) == 3
     assert newest_of(markers((TWO, 9)), ONE) == CLAIM
 
@@ -75,11 +81,13 @@ def test_who_sends_anothers_epoch_leaves_the_names_with_whom_they_belong_to() ->
         (SentMarker(ONE, 5), None, Claim.OURS),
         (SentMarker(TWO, 5), None, Claim.TAKEN),
         (SentMarker(TWO, CLAIM), None, Claim.TAKEN),
-        (SentMarker(TWO, 5), TWO, Claim.LEFT),
-        (SentMarker(TWO, 5), THREE, Claim.TAKEN),
+        (SentMarker(TWO, 5), TWO.job_id, Claim.LEFT),
+        (SentMarker(TWO, 5), THREE.job_id, Claim.TAKEN),
+        (SentMarker(BESIDE, 5), None, Claim.TAKEN),
+        (SentMarker(BESIDE, 5), ONE.job_id, Claim.TAKEN),
     ],
 )
-def test_names_of_another_job_are_taken_only_if_somebody_says_so(
+def test_names_of_another_one_are_taken_only_if_somebody_says_so(
     last: SentMarker | None, take_over: str | None, claim: Claim
 ) -> None:
     assert judge_claim(last, ONE, take_over) is claim

@@ -11,9 +11,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import EnvironmentProblem, UsageError
-from holdfast.protocol.sent import SentMarker
+from holdfast.protocol.sent import Owner, SentMarker
 from holdfast.sinks import ClaimingSink, EpochSink, PlainSink
 from holdfast.sinks.kafka import client, options
+from holdfast.sinks.kafka.checks import limits_by
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced, KafkaRefused, KafkaUnavailable, told
 from holdfast.sinks.kafka.fitting import Extremes, TopicLimits, refuse_records
 from holdfast.sinks.kafka.markers import decode, encode
@@ -127,6 +128,13 @@ def test_a_shorter_transaction_makes_the_client_give_up_earlier() -> None:
     assert "transaction.timeout.ms" not in options.for_sending({"transaction.timeout.ms": 30_000})
 
 
+def test_who_only_wants_to_look_does_not_wait_long_for_a_broker() -> None:
+    patient = Cluster("h:1", {"security.protocol": "SSL"})
+    assert (patient.patience, patient.impatient().patience) == (15, 2)
+    assert patient.impatient().options["security.protocol"] == "SSL"
+    assert Cluster("h:1", {"socket.timeout.ms": "500"}).impatient().patience == 0.5
+
+
 # Columns and records
 
 
@@ -178,24 +186,29 @@ def test_rows_may_name_their_topic() -> None:
 
 # What could never be sent
 
+NOW = 1_790_000_000_000
+HOUR = 3_600_000
+
 
 def problems(*found: Extremes) -> str:
     limits = {
         "t": TopicLimits(4, 1000),
-        "secret": TopicLimits(1, None),
+        "secret": limits_by(1, None),
         "compacted": TopicLimits(1, 1000, needs_key=True),
+        "timed": TopicLimits(1, 1000, oldest=10 * HOUR, newest=HOUR),
     }
     try:
-        refuse_records(list(found), limits, "out")
+        refuse_records(list(found), limits, NOW, "out")
     except UsageError as error:
         return error.message
     return ""
 
 
 def test_rows_that_fit_are_not_refused() -> None:
-    assert problems(Extremes("t", 900, None, None), Extremes("secret", 1 << 30, 0, 0)) == ""
-    assert problems(Extremes("t", 900, 0, 3, earliest=0, lacks_key=True)) == ""
+    assert problems(Extremes("t", 900, None, None), Extremes("secret", 10**6, 0, 0)) == ""
+    assert problems(Extremes("t", 900, 0, 3, earliest=1, latest=2 * NOW, lacks_key=True)) == ""
     assert problems(Extremes("compacted", 1)) == ""
+    assert problems(Extremes("timed", 1, earliest=NOW - 5 * HOUR, latest=NOW + HOUR)) == ""
 
 
 @pytest.mark.parametrize(
@@ -207,6 +220,11 @@ def test_rows_that_fit_are_not_refused() -> None:
         (Extremes("t", 1, -2, 1), "rows name -2"),
         (Extremes("t", 950, None, None), "950 bytes"),
         (Extremes("t", 1, earliest=-1), "before 1970"),
+        (Extremes("t", 1, earliest=0), "or in its first millisecond"),
+        (Extremes("timed", 1, latest=NOW + HOUR + 1), "message.timestamp.after.max.ms)"),
+        (Extremes("timed", 1, earliest=NOW - 5 * HOUR - 1), "message.timestamp.before.max.ms)"),
+        (Extremes("secret", 1 << 21), "assumed: this user lacks the right DESCRIBE_CONFIGS"),
+        (Extremes("secret", 1, latest=NOW + HOUR + 1), "after.max.ms, assumed"),
         (Extremes("t", 1, lacks_header_key=True), "headers without a key"),
         (Extremes("compacted", 1, lacks_key=True), "compacted, and rows have no key"),
     ],
@@ -215,19 +233,38 @@ def test_rows_that_could_never_be_sent_are_refused(found: Extremes, message: str
     assert message in problems(found)
 
 
+def test_a_topics_settings_are_limits_of_its_records() -> None:
+    settings = {
+        "max.message.bytes": "2000",
+        "cleanup.policy": "compact,delete",
+        "message.timestamp.type": "CreateTime",
+        "message.timestamp.before.max.ms": str((1 << 63) - 1),
+        "message.timestamp.after.max.ms": "1000",
+    }
+    assert limits_by(3, settings) == TopicLimits(3, 2000, needs_key=True, newest=1000)
+    by_broker = {**settings, "message.timestamp.type": "LogAppendTime"}
+    assert limits_by(3, by_broker) == TopicLimits(3, 2000, needs_key=True)
+    assert limits_by(3, None) == TopicLimits(3, 1_048_588, newest=HOUR, is_assumed=True)
+
+
 # Markers
 
 
 def test_a_marker_survives_being_written() -> None:
-    marker = SentMarker(JOB, 12)
-    assert decode(*encode(marker, 100)) == marker
+    marker = SentMarker(Owner(JOB, "out"), 12)
+    _, value = encode(marker, 100)
+    assert decode(value) == marker
 
 
-@pytest.mark.parametrize(
-    "record", [(None, None), (b"k", b""), (b"k", b"{}"), (b"k", b'{"version": 2}'), (b"k", b"[1]")]
-)
-def test_what_is_no_marker_is_passed_over(record: tuple[bytes | None, bytes | None]) -> None:
-    assert decode(*record) is None
+def test_markers_of_two_sinks_of_a_job_do_not_replace_each_other() -> None:
+    """The topic is compacted: of a key only the newest record stays."""
+    keys = {encode(SentMarker(Owner(JOB, sink), 1), 0)[0] for sink in ("a", "b")}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b'{"version": 2}', b'{"version": 1}', b"[1]"])
+def test_what_is_no_marker_is_passed_over(value: bytes | None) -> None:
+    assert decode(value) is None
 
 
 # Errors

@@ -20,10 +20,11 @@ from holdfast.protocol.kafka_offsets import (
 )
 from holdfast.protocol.kafka_topics import lost_topics
 from holdfast.protocol.lag import PartitionLag, partition_lags, source_lag
+from holdfast.sources.kafka.looking import Look
 from holdfast.sources.kafka.notes import Found, Notes, decode_notes, encode_notes, read_notes
 from holdfast.sources.kafka.notes import write_notes as write
 from holdfast.sources.kafka.options import Subscription
-from holdfast.sources.kafka.source import KafkaReading, KafkaSource
+from holdfast.sources.kafka.source import KafkaDataLost, KafkaReading, KafkaSource
 from holdfast.storage import open_storage
 
 HERE = "broker:9092"
@@ -332,6 +333,48 @@ def test_a_frame_that_is_used_twice_is_read_when_both_are(tmp_path: Path) -> Non
 def test_another_end_in_the_job_makes_the_noted_one_void(tmp_path: Path) -> None:
     note(tmp_path, Notes("clicks", {}, "latest", at(a0=5)))
     assert not reading(tmp_path, end={"a": {0: 9}}).has_read_all(['{"a":{"0":5}}'])
+
+
+# Topics that come later
+
+
+def by_pattern(log: Path, **options: Any) -> KafkaReading:
+    return KafkaSource(wanted(HERE, pattern=".*", **options)).for_query("clicks", str(log))
+
+
+def test_a_topic_that_came_later_is_noted_and_known_when_it_is_replaced(tmp_path: Path) -> None:
+    note(tmp_path, Notes("clicks", {"a": "1"}))
+    running = by_pattern(tmp_path)
+    running.note(Look({"a": "1"}))
+    assert len(read_notes(open_storage(tmp_path), "clicks")) == 1, "nothing is new"
+    running.note(Look({"a": "1", "b": "2"}))
+    running.note(Look({"a": "1", "b": "2"}))
+    assert len(read_notes(open_storage(tmp_path), "clicks")) == 2
+    for reading in (running, by_pattern(tmp_path)):  # at once, and after a restart
+        with pytest.raises(KafkaDataLost, match="topic b was deleted and created again"):
+            reading.note(Look({"a": "1", "b": "3"}))
+
+
+def test_a_frame_that_is_used_twice_is_noted_twice(tmp_path: Path) -> None:
+    note(tmp_path, Notes("clicks", {"a": "1"}), position=0)
+    note(tmp_path, Notes("clicks", {"a": "1"}), position=2, number=2)
+    by_pattern(tmp_path).note(Look({"a": "1", "b": "2"}))
+    found = read_notes(open_storage(tmp_path), "clicks")
+    assert [(f.number, f.position) for f in found] == [(1, 0), (2, 2), (3, 0), (4, 2)]
+
+
+def test_what_the_query_has_noted_meanwhile_is_kept(tmp_path: Path) -> None:
+    note(tmp_path, Notes("clicks", {"a": "1"}))
+    running = by_pattern(tmp_path)
+    note(tmp_path, Notes("clicks", {"a": "1", "b": "2"}), number=2)
+    running.note(Look({"a": "1", "b": "2", "c": "3"}))
+    assert by_pattern(tmp_path)._known().topics == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_topics_that_are_not_read_because_of_the_end_are_not_noted(tmp_path: Path) -> None:
+    note(tmp_path, Notes("clicks", {"a": "1"}, "latest", at(a0=5)))
+    by_pattern(tmp_path, end="latest").note(Look({"a": "1", "b": "2"}))
+    assert len(read_notes(open_storage(tmp_path), "clicks")) == 1
 
 
 # Topics that are not what they were

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.runtime.source_watch import SourceWatch
 from tests.services.processes import wait_until
@@ -11,6 +13,7 @@ class Region:
     def __init__(self, uid: str, error: Exception | None = None) -> None:
         self.uid = uid
         self.halted = False
+        self.finished = False
         self.error = error
         self.looks = 0
 
@@ -43,10 +46,11 @@ def test_a_server_that_does_not_answer_is_no_loss() -> None:
     assert lost == []
 
 
-def test_a_region_that_waits_for_its_restart_is_left_alone() -> None:
-    halted, fine = Region("halted", UsageError("x")), Region("fine")
-    halted.halted = True
-    watch, lost = watched(halted, fine)
+@pytest.mark.parametrize("why", ["halted", "finished"])
+def test_a_region_that_waits_for_its_restart_or_has_finished_is_left_alone(why: str) -> None:
+    idle, fine = Region("idle", UsageError("x")), Region("fine")
+    setattr(idle, why, True)
+    watch, lost = watched(idle, fine)
     wait_until(lambda: fine.looks > 2, "the other is looked at", 10)
     watch.close()
-    assert (halted.looks, lost) == (0, [])
+    assert (idle.looks, lost) == (0, [])

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from holdfast.cli.launching import GLANCE_SECONDS, Launched
 from holdfast.cli.show_failures import latest_line, restart_line
-from holdfast.cli.show_jobs import columns, waiting
+from holdfast.cli.show_jobs import columns, partitions_behind, waiting
 from holdfast.cli.terminal import if_possible, in_bytes
 from holdfast.cli.times import duration, number, rate
 from holdfast.launch import Started
@@ -47,6 +47,8 @@ def watch(console: Console, launched: Launched, started: Started) -> None:
 def frame(view: JobView, url: str) -> RenderableType:
     """One picture of the job."""
     parts: list[RenderableType] = [_header(view, url), Text(), _regions(view)]
+    lags = (partitions_behind(region.uid, region.partitions) for region in view.regions)
+    parts += [Text(line, "dim") for line in lags if line]
     if view.channels:
         parts += [Text(), _channels(view.channels)]
     if lines := _troubles(view):

@@ -15,10 +15,13 @@ from holdfast.cli.show_failures import facts as failure_facts
 from holdfast.cli.tables import grid, table
 from holdfast.cli.terminal import counted, in_bytes, prose
 from holdfast.cli.times import clock, duration, number, rate
+from holdfast.protocol.lag import PartitionLag, furthest_behind
 
 Document = Mapping[str, Any]
 _UNUSUAL = 5.0
 """A commit that takes so long is told of, also when it has not failed."""
+_PARTITIONS = 4
+"""So many of those that are behind are named."""
 
 
 def listing(console: Console, entries: Sequence[Document]) -> None:
@@ -64,6 +67,10 @@ def information(console: Console, job: Document) -> None:
     console.print(_facts(job))
     heading(console, "Regions")
     console.print(_regions(job["regions"]))
+    for region in job["regions"]:
+        lags = [PartitionLag(**each) for each in region["partitions"]]
+        if line := partitions_behind(region["uid"], lags):
+            console.print(Text(line, "dim"))
     if job["channels"]:
         heading(console, "Channels")
         console.print(_channels(job["channels"]))
@@ -133,6 +140,16 @@ def _behind(region: Document) -> str:
     if region["lag"]:
         return counted(region["lag"], "row")
     return counted(region["behind"], "segment") if region["behind"] else "-"
+
+
+def partitions_behind(uid: str, partitions: Sequence[PartitionLag]) -> str | None:
+    """A line with the partitions of Kafka that are behind most; one alone is in the table."""
+    worst, others = furthest_behind(partitions, _PARTITIONS)
+    if len(partitions) < 2 or not worst:
+        return None
+    named = [f"{each.topic}-{each.partition} {each.behind:,}" for each in worst]
+    more = [f"{others} more of {len(partitions)}"] if others else []
+    return f"{uid} behind: {', '.join([*named, *more])}"
 
 
 def _channels(channels: Sequence[Document]) -> Table:

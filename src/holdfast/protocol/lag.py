@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,14 @@ def partition_lags(report: Mapping[str, Any]) -> tuple[PartitionLag, ...]:
         PartitionLag(*place, read.get(place, 0), at, max(0, at - read.get(place, 0)))
         for place, at in sorted(newest.items())
     )
+
+
+def furthest_behind(
+    partitions: Iterable[PartitionLag], most: int
+) -> tuple[list[PartitionLag], int]:
+    """The worst few, and how many others are behind too."""
+    behind = sorted((p for p in partitions if p.behind), key=lambda p: (-p.behind, p))
+    return behind[:most], len(behind[most:])
 
 
 def _parsed(offset: object) -> object:

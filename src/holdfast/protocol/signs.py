@@ -249,12 +249,6 @@ _KAFKA = (
         r"partitions in Kafka topic\(s\) have been lost",
         r"partitions in Kafka topic\(s\) report available offset which is less",
     ),
-    Sign(
-        _MISSING,
-        "Kafka has not got a topic or partition that is read",
-        types=("UnknownTopicOrPartitionException", "UnknownTopicIdException"),
-        outside=True,
-    ),
 )
 
 _UNFIT = (
@@ -384,6 +378,13 @@ _PASSING = (
             r"\block wait timeout\b",
         ),
         states=("08", "40", "57"),
+    ),
+    Sign(
+        # Brokers say so for moments, after a start or while a topic is being made. Whether it is
+        # really gone is seen at the restart, by its id.
+        _RECOVERABLE,
+        "Kafka does not know a topic or partition that is read ({raised})",
+        types=("UnknownTopicOrPartitionException", "UnknownTopicIdException"),
     ),
     Sign(
         _RECOVERABLE,

@@ -13,6 +13,7 @@ from holdfast.runtime.attempts import standing
 from holdfast.runtime.channels import Channel
 from holdfast.runtime.commits import Commits
 from holdfast.runtime.epochs import SinkEpochs
+from holdfast.runtime.feedback import refuse_feedback
 from holdfast.runtime.fencing import Fence
 from holdfast.runtime.gates import Gates
 from holdfast.runtime.regions import RunningRegion
@@ -54,6 +55,7 @@ def assemble(
     fence: Fence,
 ) -> Parts:
     """Everything as the query logs of the attempt say it stands; nothing runs yet."""
+    refuse_feedback(graph, job_id)
     delete_tree(attempt.storage, "pins")  # of snapshots that a crash interrupted
     stand = standing(attempt, graph)
     channels = {

@@ -21,6 +21,7 @@ class Watched(Protocol):
 
     uid: str
     halted: bool
+    finished: bool
 
     def check_sources(self) -> None:
         """Raises if one of its sources is not what it was."""
@@ -52,14 +53,19 @@ class SourceWatch:
     def _run(self) -> None:
         while not self._over.wait(self._seconds):
             for region in self._regions:
-                if not region.halted:
+                if _still_reads(region):
                     self._look_at(region)
 
     def _look_at(self, region: Watched) -> None:
         try:
             region.check_sources()
         except HoldfastError as error:
-            if not self._over.is_set() and not region.halted:
+            if not self._over.is_set() and _still_reads(region):
                 self._on_loss(error, region.uid)
         except Exception:  # whoever reads there will tell
             _log.debug("the sources of %s could not be looked at", region.uid, exc_info=True)
+
+
+def _still_reads(region: Watched) -> bool:
+    """Who has read everything does not mind what becomes of it."""
+    return not region.halted and not region.finished

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.sinks.kafka.client import Cluster, driver
 from holdfast.sinks.kafka.fitting import TopicLimits
 from holdfast.sinks.kafka.topics import described, settings_of
+
+_SIZE, _POLICY = "max.message.bytes", "cleanup.policy"
+_TIME, _BEFORE, _AFTER = (
+    f"message.timestamp.{name}" for name in ("type", "before.max.ms", "after.max.ms")
+)
+_DEFAULTS = {_SIZE: "1048588", _AFTER: "3600000"}
+"""Of topics, as Kafka 4 has them; older brokers allow any time ahead."""
+_UNLIMITED = (1 << 63) - 1
 
 
 def refuse_target(cluster: Cluster, topic: str | None) -> None:
@@ -47,10 +55,25 @@ def limits_of(cluster: Cluster, topics: Iterable[str]) -> dict[str, TopicLimits]
             description = described(admin, topic, cluster.patience)
             if description is not None:
                 settings = settings_of(admin, topic, cluster.patience)
-                most = settings.get("max.message.bytes")
-                found[topic] = TopicLimits(
-                    len(description.partitions),
-                    int(most) if most is not None else None,
-                    "compact" in settings.get("cleanup.policy", ""),
-                )
+                found[topic] = limits_by(len(description.partitions), settings)
     return found
+
+
+def limits_by(partitions: int, settings: Mapping[str, str] | None) -> TopicLimits:
+    """What the settings of a topic mean for records; ``None`` if this user may not know them."""
+    chosen = _DEFAULTS if settings is None else settings
+    is_time_of_sending = chosen.get(_TIME) == "LogAppendTime"  # whatever the record says
+    return TopicLimits(
+        partitions,
+        int(chosen.get(_SIZE, _DEFAULTS[_SIZE])),
+        needs_key="compact" in chosen.get(_POLICY, ""),
+        oldest=None if is_time_of_sending else _milliseconds(chosen.get(_BEFORE)),
+        newest=None if is_time_of_sending else _milliseconds(chosen.get(_AFTER)),
+        is_assumed=settings is None,
+    )
+
+
+def _milliseconds(setting: str | None) -> int | None:
+    if setting is None or int(setting) == _UNLIMITED:
+        return None
+    return int(setting)

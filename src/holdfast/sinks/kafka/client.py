@@ -51,6 +51,10 @@ class Cluster:
         """Seconds in which a broker that is there answers a question."""
         return client_options.patience(self.options)
 
+    def impatient(self) -> Cluster:
+        """The same; a broker that does not answer soon counts as away."""
+        return replace(self, options=client_options.impatient(self.options))
+
     def with_batches_of(self, most_bytes: int | None) -> Cluster:
         """The same; no batch of records has more than that, unless one record alone has."""
         if most_bytes is None:
@@ -176,9 +180,9 @@ _PHRASES: dict[type[HoldfastError], str] = {
     KafkaFenced: "another writer has taken this one's place",
 }
 _RIGHTS = (
-    "Let an administrator give the user of the options these rights: WRITE and DESCRIBE on the "
-    "topic, WRITE and DESCRIBE on transactional ids with the sink's prefix, READ, WRITE and CREATE "
-    "on topics with it."
+    "Let an administrator give the user of the options these rights: WRITE, DESCRIBE and "
+    "DESCRIBE_CONFIGS on the topic, WRITE and DESCRIBE on transactional ids with the sink's "
+    "prefix, READ, WRITE, CREATE and DESCRIBE_CONFIGS on topics with it."
 )
 _MEANINGS: tuple[tuple[type[HoldfastError], str, tuple[str, ...]], ...] = (
     (

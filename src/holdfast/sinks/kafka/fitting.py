@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _OVERHEAD = 100
 """Bytes that a record has besides its contents, and that of the batch around it."""
+_HEADER = 10
+"""The most bytes that a header has besides key and value: their lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,14 @@ class TopicLimits:
     """What a record in a topic must keep to."""
 
     partitions: int
-    most_bytes: int | None
-    """``None`` if this user may not know it."""
+    most_bytes: int
     needs_key: bool = False
+    oldest: int | None = None
+    """How many milliseconds a record's time may be behind that of the broker; ``None``: any."""
+    newest: int | None = None
+    """How many it may be ahead."""
+    is_assumed: bool = False
+    """This user may not read the topic's settings; those of a topic that has none are assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,7 @@ class Extremes:
     highest_partition: int | None = None
     earliest: int | None = None
     """Milliseconds since 1970."""
+    latest: int | None = None
     lacks_key: bool = False
     lacks_header_key: bool = False
 
@@ -53,6 +61,7 @@ def extremes(rows: DataFrame, topic: str | None) -> list[Extremes]:
         sf.min(found.get("partition", "int")),
         sf.max(found.get("partition", "int")),
         sf.min(sf.unix_millis(found.get("timestamp", "timestamp"))),
+        sf.max(sf.unix_millis(found.get("timestamp", "timestamp"))),
         sf.max(found.get("key", "binary").isNull()),
         sf.max(found.has_header_without_key()),
     ]
@@ -83,7 +92,9 @@ class _Columns:
         if "headers" not in self._names:
             return size
         add = sf.aggregate(
-            "headers", sf.lit(0), lambda sum, h: sum + length(h["key"]) + length(h["value"])
+            "headers",
+            sf.lit(0),
+            lambda sum, h: sum + length(h["key"]) + length(h["value"]) + sf.lit(_HEADER),
         )
         return size + sf.coalesce(add, sf.lit(0))
 
@@ -97,18 +108,20 @@ class _Columns:
 
 
 def most_bytes(limits: Iterable[TopicLimits]) -> int | None:
-    """What all topics take, as far as it is known."""
-    return min((each.most_bytes for each in limits if each.most_bytes is not None), default=None)
+    """What all topics take; ``None`` if there is none."""
+    return min((each.most_bytes for each in limits), default=None)
 
 
-def problems(found: Sequence[Extremes], limits: Mapping[str, TopicLimits]) -> list[str]:
-    """Why records could not be sent, in sentences."""
-    return [sentence for each in found for sentence in _problems(each, limits)]
+def problems(found: Sequence[Extremes], limits: Mapping[str, TopicLimits], now: int) -> list[str]:
+    """Why records could not be sent, in sentences; ``now`` is in milliseconds since 1970."""
+    return [sentence for each in found for sentence in _problems(each, limits, now)]
 
 
-def refuse_records(found: Sequence[Extremes], limits: Mapping[str, TopicLimits], sink: str) -> None:
+def refuse_records(
+    found: Sequence[Extremes], limits: Mapping[str, TopicLimits], now: int, sink: str
+) -> None:
     """Everything that is wrong, in one error."""
-    if sentences := problems(found, limits):
+    if sentences := problems(found, limits, now):
         lines = "".join(f"\n  - {sentence}" for sentence in sentences)
         raise UsageError(
             f"Kafka would not take these rows:{lines}",
@@ -118,7 +131,7 @@ def refuse_records(found: Sequence[Extremes], limits: Mapping[str, TopicLimits],
         )
 
 
-def _problems(each: Extremes, limits: Mapping[str, TopicLimits]) -> Iterator[str]:
+def _problems(each: Extremes, limits: Mapping[str, TopicLimits], now: int) -> Iterator[str]:
     known = limits.get(each.topic) if each.topic is not None else None
     if each.topic is None:
         yield "rows have no value in column 'topic'"
@@ -126,8 +139,10 @@ def _problems(each: Extremes, limits: Mapping[str, TopicLimits]) -> Iterator[str
         yield f"there is no topic {each.topic!r}"
     else:
         yield from _misfits(each, known)
-    if each.earliest is not None and each.earliest < 0:
-        yield "rows have a timestamp before 1970"
+        yield from _times(each, known, now)
+    if each.earliest is not None and each.earliest <= 0:
+        # To the client the first millisecond means "now".
+        yield "rows have a timestamp before 1970, or in its first millisecond"
     if each.lacks_header_key:
         yield "rows have headers without a key"
 
@@ -137,10 +152,34 @@ def _misfits(each: Extremes, known: TopicLimits) -> Iterator[str]:
     if low is not None and high is not None and (low < 0 or high >= known.partitions):
         wrong = low if low < 0 else high
         yield f"topic {each.topic} has partitions 0 to {known.partitions - 1}, rows name {wrong}"
-    if known.most_bytes is not None and each.most_bytes + _OVERHEAD > known.most_bytes:
+    if each.most_bytes + _OVERHEAD > known.most_bytes:
         yield (
             f"a row has {each.most_bytes} bytes, topic {each.topic} takes records up to "
-            f"{known.most_bytes} bytes (max.message.bytes)"
+            f"{known.most_bytes} bytes (max.message.bytes{_assumed(known)})"
         )
     if known.needs_key and each.lacks_key:
         yield f"topic {each.topic} is compacted, and rows have no key"
+
+
+def _times(each: Extremes, known: TopicLimits, now: int) -> Iterator[str]:
+    if each.latest is not None and known.newest is not None and each.latest > now + known.newest:
+        yield (
+            f"a row has a timestamp {each.latest - now} ms ahead, topic {each.topic} takes up to "
+            f"{known.newest} ms (message.timestamp.after.max.ms{_assumed(known)})"
+        )
+    if each.earliest is None or known.oldest is None:
+        return
+    # Rows become older until they are sent, and a broker may be away for long.
+    oldest = known.oldest // 2
+    if each.earliest < now - oldest:
+        yield (
+            f"a row has a timestamp of {now - each.earliest} ms ago, topic {each.topic} takes up "
+            f"to {known.oldest} ms (message.timestamp.before.max.ms), half of which is kept for "
+            "the time until they are sent"
+        )
+
+
+def _assumed(known: TopicLimits) -> str:
+    if not known.is_assumed:
+        return ""
+    return ", assumed: this user lacks the right DESCRIBE_CONFIGS on the topic"

@@ -1,6 +1,6 @@
 """The topic with a sink's markers: what it has sent, part by part.
 
-Each part of an epoch has a partition of its own, and of a job only the newest marker counts: the
+Each part of an epoch has a partition of its own, and of an owner only the newest marker counts: the
 topic is compacted, and so keeps that one for ever. Offsets of a consumer group, which could be sent
 in the same transaction, would not do: the broker forgets those of a group without members after
 ``offsets.retention.minutes``, and an epoch whose marker is gone would be sent again.
@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.errors import UsageError
-from holdfast.protocol.sent import SentMarker
+from holdfast.protocol.sent import Owner, SentMarker
 from holdfast.sinks.kafka.client import Cluster, KafkaUnavailable, driver
 from holdfast.sinks.kafka.topics import described, settings_of
 
-_VERSION = 1
+_VERSION = 2
 _GLANCE = 0.05
 _FIRST_STRIDE = 32
 """Records from the end that are read first: what is looked for is nearly always there."""
@@ -38,18 +38,25 @@ _SETTINGS = {
 
 def encode(marker: SentMarker, rows: int) -> tuple[bytes, bytes]:
     """Key and value of the record; rows and time are for people."""
-    at = datetime.now(UTC).isoformat(" ", "milliseconds")
-    value = {"version": _VERSION, "checkpoint": marker.checkpoint, "rows": rows, "at": at}
-    return marker.job_id.encode(), json.dumps(value).encode()
+    owner = marker.owner
+    value = {
+        "version": _VERSION,
+        "job": owner.job_id,
+        "sink": owner.sink,
+        "checkpoint": marker.checkpoint,
+        "rows": rows,
+        "at": datetime.now(UTC).isoformat(" ", "milliseconds"),
+    }
+    return f"{owner.job_id}/{owner.sink}".encode(), json.dumps(value).encode()
 
 
-def decode(key: bytes | None, value: bytes | None) -> SentMarker | None:
+def decode(value: bytes | None) -> SentMarker | None:
     """The inverse; ``None`` for what is no marker of this version."""
     try:
         item = json.loads(value or b"")
         if item["version"] != _VERSION:
             return None
-        return SentMarker((key or b"").decode(), int(item["checkpoint"]))
+        return SentMarker(Owner(item["job"], item["sink"]), int(item["checkpoint"]))
     except (ValueError, TypeError, LookupError):
         return None
 
@@ -78,11 +85,11 @@ class Markers:
             found = described(admin, self.topic, self.cluster.patience)
             if found is None:
                 self._create(admin, partitions)
-            else:
-                self._refuse_other_policy(admin)
-            if found is not None and len(found.partitions) < partitions:
+            elif len(found.partitions) < partitions:
                 self._add(admin, partitions)
-        return self._wait_for(partitions)
+            made = self._wait_for(partitions)
+            self._refuse_other_policy(admin)
+        return made
 
     def _wait_for(self, partitions: int) -> MarkerTopic:
         """Brokers hear of a new topic one after the other."""
@@ -121,15 +128,37 @@ class Markers:
 
     def _refuse_other_policy(self, admin: Any) -> None:
         """A topic that forgets old records would let epochs be sent twice."""
-        settings = settings_of(admin, self.topic, self.cluster.patience)
+        settings = self._settings(admin)
+        if settings is None:
+            raise UsageError(
+                "it cannot be seen whether the topic with the sink's markers keeps them for ever: "
+                "the user of the options may not read its settings",
+                hint="Run kafka-acls.sh --add --allow-principal User:… --operation DescribeConfigs "
+                f"--topic {self.topic}, or the same with --resource-pattern-type prefixed for the "
+                "prefix. Do so for the topics that are written, too: what they take is looked up.",
+                topic=self.topic,
+            )
         policy = settings.get("cleanup.policy")
-        if policy is not None and policy != "compact":
+        if policy != "compact":
             raise UsageError(
                 f"the topic with the sink's markers has cleanup.policy={policy}",
                 hint="It must keep markers for ever: run kafka-configs.sh --alter --entity-type "
                 f"topics --entity-name {self.topic} --add-config cleanup.policy=compact.",
                 topic=self.topic,
             )
+
+    def _settings(self, admin: Any) -> dict[str, str] | None:
+        """The broker that is asked may be the last to hear of a new topic."""
+        kafka = driver()
+        deadline = time.monotonic() + self.cluster.patience
+        while True:
+            try:
+                return settings_of(admin, self.topic, self.cluster.patience)
+            except kafka.KafkaException as error:
+                is_new = error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+                if not is_new or time.monotonic() > deadline:
+                    raise
+            time.sleep(_GLANCE)
 
     def find(self) -> MarkerTopic | None:
         """What the topic is now; ``None`` if it is not there."""
@@ -141,10 +170,10 @@ class Markers:
 
     # What has been sent: all of it, if no transaction is open
 
-    def of(self, part: int, *job_ids: str) -> list[SentMarker]:
-        """Markers of a part, oldest first, at least back to the newest of each job."""
-        wanted = set(job_ids)
-        return self._tail(part, lambda found: wanted <= {marker.job_id for marker in found})
+    def of(self, part: int, *owners: Owner) -> list[SentMarker]:
+        """Markers of a part, oldest first, at least back to the newest of each owner."""
+        wanted = set(owners)
+        return self._tail(part, lambda found: wanted <= {marker.owner for marker in found})
 
     def last(self, part: int) -> SentMarker | None:
         """The newest marker of a part, whoever wrote it."""
@@ -184,7 +213,7 @@ class Markers:
                 )
             error = record.error()
             if error is None:
-                if (marker := decode(record.key(), record.value())) is not None:
+                if (marker := decode(record.value())) is not None:
                     yield marker
             elif error.code() == kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
                 continue  # the client asks for a group that it does not use

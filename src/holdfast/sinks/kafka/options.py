@@ -45,7 +45,7 @@ MESSAGE_TIMEOUT = "message.timeout.ms"
 _LONGEST_TRANSACTION = 900_000
 """The most that a broker allows if nobody has told it otherwise."""
 _REQUEST_TIMEOUT = "socket.timeout.ms"
-_ANSWER = 15_000
+_ANSWER, _SOON = 15_000, 2_000
 _BATCH = "batch.size"
 _BATCH_BYTES = 1_000_000
 """What librdkafka does if it is not told."""
@@ -104,6 +104,11 @@ def transaction_timeout(options: Mapping[str, Any]) -> int:
 def patience(options: Mapping[str, Any]) -> float:
     """Seconds in which a broker that is there answers a question."""
     return min(_ANSWER, _number(options, _REQUEST_TIMEOUT, _ANSWER, "milliseconds")) / 1000
+
+
+def impatient(options: Mapping[str, Any]) -> dict[str, Any]:
+    """For those who would rather know nothing than wait."""
+    return {**options, _REQUEST_TIMEOUT: min(_SOON, int(patience(options) * 1000))}
 
 
 def _number(options: Mapping[str, Any], name: str, default: int, unit: str) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.protocol.sent import SentMarker, Verdict, judge, to_leave
+from holdfast.protocol.sent import Owner, SentMarker, Verdict, judge, to_leave
 from holdfast.sinks.kafka.client import Cluster, KafkaFenced
 from holdfast.sinks.kafka.markers import Markers, encode
 from holdfast.sinks.kafka.rows import record_of, records
@@ -36,12 +36,16 @@ class PartOfEpoch:
     base: str
     """Of the names at the broker."""
     number: int
-    owner: str
-    """The job that took the checkpoint."""
-    runner: str
-    """The job that runs now."""
-    sink: str
+    owner: Owner
+    """Of the checkpoint."""
+    runner: Owner
+    """The one that runs now."""
     checkpoint: int
+
+    @property
+    def sink(self) -> str:
+        """The uid of the sink that sends."""
+        return self.runner.sink
 
 
 def send_part(
@@ -76,10 +80,11 @@ def _is_sent(part: PartOfEpoch, found: list[SentMarker]) -> bool:
     verdict = judge(found, part.owner, part.runner, part.checkpoint)
     if verdict is Verdict.TAKEN_OVER:
         raise KafkaFenced(
-            "another job has taken over this sink's names at the broker",
+            "another one has taken over this sink's names at the broker",
             hint="Give each job a transactional_id_prefix of its own.",
             prefix=part.base,
-            other=found[-1].job_id,
+            other_job=found[-1].owner.job_id,
+            other_sink=found[-1].owner.sink,
         )
     return verdict is Verdict.SENT
 

@@ -5,20 +5,23 @@ of it. Then a task sends them (see ``sending``). Kafka's transactions cannot be 
 committed by somebody else, so this is the write-ahead way; ``docs/decisions/0010-kafka-sink.md``
 has the reasons, and what holds after a crash at any point.
 
-**What a reader sees.** One with ``isolation.level=read_committed`` sees whole epochs. With
-``parallelism=n`` an epoch is n transactions: such a reader may for a moment see some of them.
-Rows of one key are always in one transaction, in the order of their batches and files.
+**What a reader sees.** One with ``isolation.level=read_committed`` sees all that an epoch has for a
+partition at once, and the partitions within moments: the broker tells one after the other that the
+transaction is committed. With ``parallelism=n`` an epoch is n transactions, which such a reader may
+see one after the other. Rows of one key are always in one transaction, in the order of their
+batches and files.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.protocol.sent import Claim, SentMarker, judge_claim, newest_of
+from holdfast.protocol.sent import Claim, Owner, SentMarker, judge_claim, newest_of
 from holdfast.sinks.interface import Epoch, Handle
 from holdfast.sinks.kafka import checks, fitting
 from holdfast.sinks.kafka.client import Cluster
@@ -49,7 +52,7 @@ class MarkersLost(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the sink has claimed."""
+    """What was claimed for a sink of the job."""
 
     base: str
     markers: str
@@ -57,7 +60,10 @@ class _Names:
 
 
 class KafkaSink:
-    """An ``EpochSink``. Its handle has the owner, the names at the broker and the parts."""
+    """An ``EpochSink``. Its handle has the owner, the names at the broker and the parts.
+
+    A job may give one object to several sinks; each has names of its own, by its uid.
+    """
 
     keeps_rows = True
 
@@ -77,11 +83,24 @@ class KafkaSink:
         self._parallelism = parallelism
         self._take_over = take_over
         self._lost_markers = lost_markers
-        self._names: _Names | None = None
+        self._names: dict[str, _Names] = {}
         self._limits: dict[str, fitting.TopicLimits] = {}
 
     def __repr__(self) -> str:
         return f"KafkaSink({self._where})"
+
+    @property
+    def servers(self) -> str:
+        """Where the brokers are."""
+        return self._cluster.servers
+
+    def own_topic(self, job_id: str, sink: str) -> str:
+        """The one with its markers."""
+        return base_name(self._prefix, job_id, sink)
+
+    def target_topics(self) -> list[str]:
+        """Those for rows; none is known if the rows name them."""
+        return [] if self._topic is None else [self._topic]
 
     @property
     def _where(self) -> str:
@@ -99,34 +118,35 @@ class KafkaSink:
 
     def claim(self, job_id: str, sink: str) -> None:
         """Shut out earlier writers of this sink, and end what they have left open."""
-        base = base_name(self._prefix, job_id, sink)
+        base, owner = self.own_topic(job_id, sink), Owner(job_id, sink)
         markers = Markers(self._cluster, base)
         topic = markers.ensure(self._parallelism)
-        self._refuse_taken(markers.last(0), job_id, base)  # without disturbing anybody
+        self._refuse_taken(markers.last(0), owner, base)  # without disturbing anybody
         for part in range(topic.partitions):
             writer = Writer(self._cluster, base, part)
             try:
                 writer.fence()
-                self._leave_claim(writer, markers, part, job_id)
+                self._leave_claim(writer, markers, part, owner)
             finally:
                 writer.close()
-        self._names = _Names(base, topic.id)
+        self._names[sink] = _Names(base, topic.id)
 
-    def _leave_claim(self, writer: Writer, markers: Markers, part: int, job_id: str) -> None:
+    def _leave_claim(self, writer: Writer, markers: Markers, part: int, owner: Owner) -> None:
         last = markers.last(part)
-        self._refuse_taken(last, job_id, markers.topic)
-        if judge_claim(last, job_id, self._take_over) is not Claim.OURS:
-            newest = newest_of(markers.of(part, job_id), job_id)  # it may have had them before
-            mark(writer, markers.topic, part, SentMarker(job_id, newest))
+        self._refuse_taken(last, owner, markers.topic)
+        if judge_claim(last, owner, self._take_over) is not Claim.OURS:
+            newest = newest_of(markers.of(part, owner), owner)  # it may have had them before
+            mark(writer, markers.topic, part, SentMarker(owner, newest))
 
-    def _refuse_taken(self, last: SentMarker | None, job_id: str, base: str) -> None:
-        if last is None or judge_claim(last, job_id, self._take_over) is not Claim.TAKEN:
+    def _refuse_taken(self, last: SentMarker | None, owner: Owner, base: str) -> None:
+        if last is None or judge_claim(last, owner, self._take_over) is not Claim.TAKEN:
             return
+        other = last.owner
         raise UsageError(
-            f"the transactional ids {base}-… belong to job {last.job_id}",
-            hint="Give each job a transactional_id_prefix of its own. If that job will never run "
-            f"again, or this one was restored from it: take_over='{last.job_id}'.",
-            job=job_id,
+            f"the transactional ids {base}-… belong to job {other.job_id}, sink {other.sink}",
+            hint=_instead(owner, other),
+            job=owner.job_id,
+            sink=owner.sink,
             servers=self._cluster.servers,
         )
 
@@ -134,14 +154,16 @@ class KafkaSink:
 
     def pre_commit(self, epoch: Epoch) -> Handle:
         """The rows are staged already. What could never be sent must not be promised."""
-        if self._names is None:
+        names = self._names.get(epoch.sink)
+        if names is None:
             raise UsageError("the sink's names are not claimed", sink=epoch.sink)
         topics = self._refuse_rows(epoch) if epoch.files else []
         return {
             "checkpoint": epoch.checkpoint,
             "job_id": epoch.job_id,
-            "base": self._names.base,
-            "markers": self._names.markers,
+            "sink": epoch.sink,
+            "base": names.base,
+            "markers": names.markers,
             "parts": self._parallelism,
             "most_bytes": fitting.most_bytes(self._limits[topic] for topic in topics),
         }
@@ -156,9 +178,9 @@ class KafkaSink:
             return [self._topic]
         found = fitting.extremes(selected(epoch.rows(), self._topic), self._topic)
         topics = [each.topic for each in found if each.topic is not None]
-        if fitting.problems(found, self._limits):
+        if fitting.problems(found, self._limits, _now()):
             self._limits |= checks.limits_of(self._cluster, topics)
-            fitting.refuse_records(found, self._limits, epoch.sink)
+            fitting.refuse_records(found, self._limits, _now(), epoch.sink)
         return topics
 
     def _footers_prove_that_rows_fit(self, epoch: Epoch, topic: str) -> bool:
@@ -166,15 +188,14 @@ class KafkaSink:
             return False
         columns = used(epoch.schema, topic)
         found = extremes_of(epoch.segments, columns, topic, self._limits[topic].most_bytes)
-        return found is not None and not fitting.problems([found], self._limits)
+        return found is not None and not fitting.problems([found], self._limits, _now())
 
     def commit(self, epoch: Epoch, handle: Handle) -> None:
         """Send everything that has not been sent."""
         if not epoch.files or self._is_skipped(handle):
             return
-        part = PartOfEpoch(
-            handle["base"], 0, handle["job_id"], epoch.job_id, epoch.sink, handle["checkpoint"]
-        )
+        runner = Owner(epoch.job_id, epoch.sink)
+        part = PartOfEpoch(handle["base"], 0, _owner(handle), runner, handle["checkpoint"])
         cluster = self._cluster.with_batches_of(handle["most_bytes"])
         send_epoch(cluster, self._topic, epoch, part, handle["parts"])
 
@@ -218,7 +239,7 @@ class KafkaSink:
         return [f"{what}-{part}" for part in range(handle["parts"])]
 
     def inquire(self, handle: Handle) -> list[str]:
-        """The same, and what the broker has."""
+        """The same, and what the broker has; an operator waits for this."""
         what = f"{self._where}, transactional id {handle['base']}"
         try:
             return [f"{what}-{part}; {said}" for part, said in self._told(handle)]
@@ -226,11 +247,32 @@ class KafkaSink:
             return [f"{what}; Kafka does not answer: {error.message}"]
 
     def _told(self, handle: Handle) -> Iterator[tuple[int, str]]:
-        markers = Markers(self._cluster, handle["base"])
+        markers, owner = Markers(self._cluster.impatient(), handle["base"]), _owner(handle)
         for part in range(handle["parts"]):
-            newest = newest_of(markers.of(part, handle["job_id"]), handle["job_id"])
+            newest = newest_of(markers.of(part, owner), owner)
             is_sent = newest >= handle["checkpoint"]
             yield part, "sent" if is_sent else f"not sent, the newest is checkpoint {newest}"
+
+
+def _now() -> int:
+    """Of the machine's own clock, as brokers have theirs."""
+    return int(time.time() * 1000)
+
+
+def _owner(handle: Handle) -> Owner:
+    return Owner(handle["job_id"], handle["sink"])
+
+
+def _instead(owner: Owner, other: Owner) -> str:
+    if other.job_id == owner.job_id:
+        return (
+            "Prefix and uid make the name: give the two sinks prefixes or uids that do not make "
+            "the same. Was the sink only renamed, give it a new transactional_id_prefix too."
+        )
+    return (
+        "Give each job a transactional_id_prefix of its own. If that job will never run again, or "
+        f"this one was restored from it: take_over='{other.job_id}'."
+    )
 
 
 def kafka(

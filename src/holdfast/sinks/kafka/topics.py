@@ -23,14 +23,14 @@ def described(admin: Any, topic: str, patience: float, rights: bool = False) -> 
         raise
 
 
-def settings_of(admin: Any, topic: str, patience: float) -> dict[str, str]:
-    """The settings of a topic; empty if this user may not know them."""
+def settings_of(admin: Any, topic: str, patience: float) -> dict[str, str] | None:
+    """The settings of a topic; ``None`` if this user may not know them."""
     kafka = driver()
     resource = kafka.admin.ConfigResource(kafka.admin.RESOURCE_TOPIC, topic)
     try:
         found = admin.describe_configs([resource], request_timeout=patience)[resource].result()
     except kafka.KafkaException as error:
         if error.args[0].code() == kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return {}
+            return None
         raise
     return {name: str(entry.value) for name, entry in found.items()}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import AlreadyPublished, HoldfastError
 from holdfast.protocol.kafka_offsets import (
     Offsets,
     decode_offsets,
@@ -83,6 +85,16 @@ class KafkaSource:
         """Whether it has an end of its own; ``None``: only Spark's trigger can end it."""
         return True if self._wanted.end is not None else None
 
+    def would_read(self, servers: str, topic: str) -> bool:
+        """Whether its pattern makes it read that topic, as far as Python can tell of Java's."""
+        pattern = self._wanted.pattern
+        if pattern is None or not _hosts(servers) & _hosts(self._wanted.servers):
+            return False
+        try:
+            return re.fullmatch(pattern, topic) is not None
+        except re.error:
+            return False
+
     def __call__(self, spark: SparkSession) -> DataFrame:
         """A streaming frame for any query."""
         return KafkaReading(self._wanted, "kafka", None)(spark)
@@ -111,6 +123,7 @@ class KafkaReading:
     def __init__(self, wanted: Subscription, uid: str, location: str | None) -> None:
         self._wanted = wanted
         self._uid = uid
+        self._location = location
         self._noted = self._read(location) if location is not None else []
         self._look = Look({})
         self._spark: SparkSession | None = None
@@ -134,7 +147,22 @@ class KafkaReading:
         """``KafkaDataLost`` if a topic was replaced while the query runs."""
         if self._spark is None or not self._noted or not self._wanted.fails_on_data_loss:
             return
-        self._judged(look_at(self._spark, self._wanted, self._known().topics, end_is_known=True))
+        known = self._known().topics
+        self.note(look_at(self._spark, self._wanted, known, end_is_known=True))
+
+    def note(self, look: Look) -> None:
+        """Note topics that have come by the pattern: else nobody could tell if they are replaced.
+
+        A source with an end does not read them.
+        """
+        if self._location is None or self._judged(look) == self._known() or self.bounded:
+            return
+        self._noted = self._read(self._location)  # the query may have noted more at a restart
+        notes, last = self._judged(look), self._noted[-1].number
+        positions = sorted({each.position for each in self._noted})
+        with suppress(AlreadyPublished):  # it has done so just now: the next look will tell
+            for number, position in enumerate(positions, last + 1):
+                self._write(self._location, Found(notes, number, position))
 
     def has_read_all(self, offsets: Sequence[str | None]) -> bool:
         """Whether a query that stands at these offsets, one for each source, is at the end."""
@@ -146,6 +174,10 @@ class KafkaReading:
 
     def _read(self, location: str) -> list[Found]:
         return read_notes(open_storage(location), self._uid)
+
+    def _write(self, location: str, found: Found) -> None:
+        write_notes(open_storage(location), found)
+        self._noted.append(found)
 
     def _known(self) -> Notes:
         return self._noted[-1].notes if self._noted else Notes(self._uid)
@@ -163,9 +195,7 @@ class KafkaReading:
         mine = [each for each in self._noted if each.position == log.position]
         if not mine or mine[-1].notes != notes:
             number = self._noted[-1].number + 1 if self._noted else 1
-            found = Found(notes, number, log.position)
-            write_notes(open_storage(log.location), found)
-            self._noted.append(found)
+            self._write(log.location, Found(notes, number, log.position))
         return None if notes.end is None else _hold_at(notes.end)
 
     def _judged(self, look: Look) -> Notes:
@@ -188,6 +218,10 @@ class KafkaReading:
             return Notes(self._uid, topics)
         end = self._known_end() or look.end
         return replace(known, topics=topics, asked=str(self._wanted.end), end=end)
+
+
+def _hosts(servers: str) -> set[str]:
+    return {each.strip() for each in servers.split(",")}
 
 
 def _hold_at(end: Offsets) -> Hold:
