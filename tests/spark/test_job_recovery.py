@@ -20,7 +20,7 @@ from holdfast.runtime.recovering import NothingToRestore
 from holdfast.runtime.running import history_directory
 from holdfast.runtime.sink_recovery import SinkLost
 from holdfast.sinks import Epoch
-from holdfast.sinks.write_ahead import WriteAhead
+from holdfast.sinks.write_ahead import WriteAhead, WriteAheadSink
 from tests.spark.jobs import (
     Live,
     counted,
@@ -243,7 +243,9 @@ class Held(WriteAhead):
     """Writes into SQLite, but not while it is held: as if the process had died before."""
 
     def __init__(self, path: Path, held: bool = False) -> None:
-        super().__init__(hf.sinks.sqlite(path, "rows"))
+        sink = hf.sinks.sqlite(path, "rows")
+        assert isinstance(sink, WriteAheadSink)
+        super().__init__(sink)
         self.path = path
         self.held = held
 

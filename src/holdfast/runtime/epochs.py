@@ -250,11 +250,6 @@ class SinkEpochs:
 
     # From other threads
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether its commit needs the rows again."""
-        return self._sink.keeps_rows
-
     def pending(self, checkpoint: int) -> list[Transaction]:
         """Transactions that this checkpoint promises to commit."""
         with self._changed:
