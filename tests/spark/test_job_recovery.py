@@ -216,7 +216,8 @@ class Held(WriteAhead):
     """Writes into SQLite, but not while it is held: as if the process had died before."""
 
     def __init__(self, path: Path, held: bool = False) -> None:
-        super().__init__(hf.sinks.sqlite(path, "rows"))
+        sink: Any = hf.sinks.sqlite(path, "rows")
+        super().__init__(sink)
         self.path = path
         self.held = held
 
