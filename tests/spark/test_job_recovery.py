@@ -243,8 +243,7 @@ class Held(WriteAhead):
     """Writes into SQLite, but not while it is held: as if the process had died before."""
 
     def __init__(self, path: Path, held: bool = False) -> None:
-        sink = hf.sinks.sqlite(path, "rows")
-        assert isinstance(sink, WriteAheadSink)
+        sink: Any = hf.sinks.sqlite(path, "rows")
         super().__init__(sink)
         self.path = path
         self.held = held

@@ -180,6 +180,25 @@ def test_a_commit_that_fails_is_tried_again_and_the_next_checkpoint_waits_for_it
         assert live.state == "RUNNING"
 
 
+def test_a_region_whose_sink_cannot_commit_stops_reading_when_too_much_is_staged(
+    spark: Any, tmp_path: Path
+) -> None:
+    tap, ledger = Tap(), Ledger()
+    with running(passing(tap, ledger), tmp_path, capacity="1b") as live:
+        tap.give(5, times=2)
+        live.until(lambda: live.committed("left") == 1)  # rows that wait for a checkpoint may
+        ledger.failing = True
+        live.checkpoint()
+        live.until(lambda: live.running.commits.figures[0].in_a_row >= 1)
+        tap.give(5)
+        live.until(lambda: live.running.regions["left"].figures.backpressured > 1)
+        assert live.committed("left") == 1
+        ledger.failing = False
+        live.until(lambda: live.committed("left") == 2)
+        live.checkpoint()
+        assert sorted(ledger.rows) == list(range(15))
+
+
 class Refusing(Ledger):
     """Refuses to prepare as long as it is told to."""
 

@@ -274,7 +274,7 @@ def test_a_region_that_waits_for_a_store_can_be_stopped(tmp_path: Path, end: str
 
     batch = threading.Thread(target=wait, daemon=True)
     batch.start()
-    wait_until(lambda: bool(going), "the region waits")
+    wait_until(lambda: bool(going), "the region to wait")
     assert batch.is_alive()
     part.gates.stop() if end == "stop" else part.gates.release(["all"])
     batch.join(60)
