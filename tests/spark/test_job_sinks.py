@@ -251,7 +251,7 @@ def test_rows_of_a_completed_checkpoint_are_not_lost_when_the_job_ends_before_th
             taken = live.checkpoint()
             live.running.cancel()
             until(lambda: live.running.state.is_over)
-            assert live.running.owing == ("sink",)
+            assert live.running.owing == ("ledger",)
             path = live.path(taken)
     assert ledger.aborted == []
     if end == "cancel":
