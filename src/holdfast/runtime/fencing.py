@@ -6,6 +6,9 @@ runner that finds a greater number than its own has been replaced.
 
 Between looking and acting a moment passes. It is harmless because what is then written has a name
 that only one can take: a checkpoint's id, a batch of a query log, a segment's log entry.
+What is removed has no such protection: sinks abort only what has the number of their own checkpoint
+or a lower one, which a successor's has not, except for a batch that is not staged; so they look
+once more before they do.
 """
 
 from __future__ import annotations
