@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,26 @@ from tests.soak.world import World
 Hurt = TypeVar("Hurt", bound=Ground)
 
 HOUR = 3600
-_RECENT = 40
-"""Files from which one to damage is drawn: the older ones are hardly needed."""
+WORKING = {
+    "state": ["work/*/state/*"],
+    "batches": ["work/*/offsets/*", "work/*/commits/*"],
+    "query": ["work/*/regions/*/metadata", "work/*/operators/*"],
+    "segments": ["work/*/segments/*"],
+    "channel log": ["work/*/channels/*/log/*"],
+    "promises": ["work/*/promised/*"],
+    "origin": ["work/*/restored", "work/*/replay/*"],
+    "attempt": ["work/*/attempt-*/attempt"],
+    "records": ["work/*/job", "work/*/ids/*", "work/*/epochs/*"],
+    "history": ["history/*.json"],
+}
+"""Files of a job by what they are for."""
+KEPT = {
+    "metadata": ["checkpoints/*/_metadata"],
+    "own files": ["checkpoints/*/chk-*/[!_]*"],
+    "shared files": ["checkpoints/*/shared/*"],
+}
+_NEWEST = 6
+"""Of a kind, one of so many is damaged: the older ones are hardly needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +120,78 @@ def an_operator_stops_and_starts_it(world: Ground, _: Random) -> str:
 
 
 def a_working_file_is_damaged(world: World, dice: Random) -> str:
-    files = world.records() if dice.random() < 0.2 else world.working_files()
-    said = _damage(files, dice)
-    if dice.random() < 0.4:  # else it is noticed when it is needed
-        said += f"; {the_runner_dies(world, dice)}"
-    return said
+    return _hurt(world, Damage.drawn(dice, WORKING, dies=0.4))
 
 
 def a_file_of_a_checkpoint_is_damaged(world: World, dice: Random) -> str:
-    said = _damage(world.checkpoint_files(), dice)
-    if dice.random() < 0.3:
-        said += f"; {the_runner_dies(world, dice)}"
+    said = _hurt(world, Damage.drawn(dice, KEPT, dies=0.3))
+    # A checkpoint that was being written may build upon the file; the next one writes it anew.
+    world.progress()
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is done to which file, all of it drawn before any file is looked at.
+
+    So a seed tells it, though not which files there are by then.
+    """
+
+    kinds: list[tuple[str, list[str]]]
+    """The first of which there is a file."""
+    index: int
+    """Counted from the newest."""
+    left: float | None
+    """How much of it stays; ``None`` if it is deleted."""
+    dies: bool
+    """Whether the runner dies in the same moment; else it is noticed when it is needed."""
+
+    @classmethod
+    def drawn(cls, dice: Random, kinds: Mapping[str, list[str]], dies: float) -> Damage:
+        return cls(
+            dice.sample(sorted(kinds.items()), len(kinds)),
+            dice.randrange(_NEWEST),
+            dice.choice([None, 0.0, 0.5, 0.9]),
+            dice.random() < dies,
+        )
+
+
+def _hurt(world: Ground, damage: Damage) -> str:
+    if not damage.dies:
+        return _do(world, damage)
+    runner = world.runner().process.pid
+    os.kill(runner, signal.SIGSTOP)  # it would replace the file or need it no more
+    said = _do(world, damage)
+    kill(runner)
+    return f"{said}; runner {runner}"
+
+
+def _do(world: Ground, damage: Damage) -> str:
+    while True:
+        kind, path = world.wait_for(lambda: _find(world, damage))
+        with suppress(FileNotFoundError):  # it was needed no more
+            return f"{kind}: {_cut(path, damage.left)}"
+
+
+def _find(world: Ground, damage: Damage) -> tuple[str, Path] | None:
+    for kind, patterns in damage.kinds:
+        if files := world.files(*patterns)[:_NEWEST]:
+            return kind, files[damage.index % len(files)]
+    return None
+
+
+def _cut(path: Path, left: float | None) -> str:
+    if left is None:
+        path.unlink()
+        return f"deleted {_short(path)}"
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(int(size * left))
+    return f"truncated {_short(path)} to {int(size * left)} of {size} bytes"
+
+
+def _short(path: Path) -> str:
+    return "/".join(path.parts[-4:])
 
 
 def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> str:
@@ -124,28 +202,10 @@ def state_and_the_newest_checkpoint_are_damaged(world: World, dice: Random) -> s
     newest = world.completed()[0].id
     (metadata,) = world.root.glob(f"checkpoints/*/chk-{newest}/_metadata")
     metadata.write_bytes(metadata.read_bytes()[:100])
-    state = [path for path in world.working_files() if "/state/" in str(path)]
-    for path in state:
+    for path in world.files(*WORKING["state"]):
         path.unlink(missing_ok=True)
     kill(runner)
     return f"checkpoint {newest} and all state"
-
-
-def _damage(files: list[Path], dice: Random) -> str:
-    while True:
-        path = dice.choice(files[:_RECENT])
-        with suppress(FileNotFoundError):  # it was needed no more
-            if dice.random() < 0.5:
-                path.unlink()
-                return f"deleted {_short(path)}"
-            size = path.stat().st_size
-            with path.open("r+b") as file:
-                file.truncate(size // 2)
-            return f"truncated {_short(path)} to {size // 2} of {size} bytes"
-
-
-def _short(path: Path) -> str:
-    return "/".join(path.parts[-4:])
 
 
 # Storage, servers, time

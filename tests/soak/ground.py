@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from holdfast.cli.client import Client
 from holdfast.errors import HoldfastError
 from holdfast.server.processes import children
 from holdfast.storage.names import is_unfinished
+from tests.faults.jobs.leftovers import of_no_checkpoint, stale_work
 from tests.faults.jobs.supervised import Supervised
 
 KEPT = ("work", "checkpoints", "sinks", "history", "home")
@@ -77,17 +79,15 @@ class Ground(Supervised):
 
     # Its files
 
-    def working_files(self) -> list[Path]:
-        """The newest first."""
-        return _newest_first(self.root / "work")
+    def files(self, *patterns: str) -> list[Path]:
+        """Those whose path below the job's directory is like one of these, the newest first.
 
-    def records(self) -> list[Path]:
-        """Those that are not of an attempt: who the job is, who runs it, ids of checkpoints."""
-        return [path for path in self.working_files() if "/attempt-" not in str(path)]
-
-    def checkpoint_files(self) -> list[Path]:
-        """All that are kept, the newest first."""
-        return _newest_first(self.root / "checkpoints")
+        A ``*`` stands for slashes too.
+        """
+        folders = {pattern.partition("/")[0] for pattern in patterns}
+        found = _newest_first([self.root / name for name in folders])
+        names = {path: str(path.relative_to(self.root)) for path in found}
+        return [p for p in found if any(fnmatch.fnmatch(names[p], each) for each in patterns)]
 
     def completed(self) -> list[CheckpointMetadata]:
         """Checkpoints that can be read, the newest first."""
@@ -138,18 +138,20 @@ class Ground(Supervised):
         assert list((self.root / "home" / "jobs").glob("*")) == []
         found = {path for name in KEPT for path in (self.root / name).rglob("*")}
         assert [path for path in found if is_unfinished(path.name)] == []
-        completed = {f"chk-{metadata.id}" for metadata in self.completed()}
-        assert {path.name for path in self.root.glob("checkpoints/*/chk-*")} == completed
+        completed = self.completed()
+        assert of_no_checkpoint(self.root / "checkpoints", completed) == set()
         assert len(completed) == RETAINED
+        assert stale_work(self.root / "work") == []
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def _newest_first(folders: list[Path]) -> list[Path]:
     found = []
-    for directory, _, names in os.walk(folder):  # it does not mind what is deleted meanwhile
-        for name in names:
-            path = Path(directory, name)
-            with suppress(FileNotFoundError):
-                found.append((path.stat().st_mtime_ns, path))
+    for folder in folders:
+        for directory, _, names in os.walk(folder):  # it does not mind what is deleted meanwhile
+            for name in names:
+                path = Path(directory, name)
+                with suppress(FileNotFoundError):
+                    found.append((path.stat().st_mtime_ns, path))
     return [path for _, path in sorted(found, reverse=True)]
 
 

@@ -60,6 +60,6 @@ def hurt(
     for number, fault in enumerate(faults, 1):
         say(f"{number:4} {fault.name}")
         began = time.monotonic()
-        did = fault.happen(here, dice)
+        say(f"     {fault.happen(here, dice)}")  # before it is known whether the job survives
         here.progress()
-        say(f"     {did} ({time.monotonic() - began:.1f} s)")
+        say(f"     it went on after {time.monotonic() - began:.1f} s")

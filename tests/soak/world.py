@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.faults.jobs.judge import at_checkpoint, check_output, everything
+from tests.faults.jobs.leftovers import segments
 from tests.faults.jobs.specs import JobSpec, RegionSpec, SourceSpec, hurried
 from tests.faults.jobs.stores import check_all
 from tests.faults.jobs.supervised import Supervised
@@ -18,6 +19,8 @@ from tests.soak.ground import Ground
 
 SETTINGS = {
     **ground.SETTINGS,
+    "execution.checkpointing.incremental": "true",
+    "execution.checkpointing.data-inline-threshold": "0b",  # so that there are files to lose
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
@@ -70,6 +73,7 @@ class World(Ground):
             code = last.end(last.run(*self.options))
             assert code == 0, last.words()
             self.check_left_over(last)
+            assert segments(self.root / "work") == [], "all were read and committed"
         finally:
             last.kill_everything()
         check_output(self.spec, self.root, everything(self.spec))

@@ -300,6 +300,8 @@ class RunningRegion:
     def finish(self) -> None:
         """Let Spark do what is left to do without input, then end the query."""
         if self._finishing.acquire(blocking=False) and self.query is not None:
+            for source in self._stoppable:  # it would wait for a row that does not come
+                source.stop()
             with suppress(Exception):  # if it fails, the listener is told why
                 self.query.processAllAvailable()
             self.stop()

@@ -70,9 +70,9 @@ def keeps(region: RegionSpec, n: int) -> bool:
     return n % region.modulus != 0
 
 
-def hurried(job: JobSpec) -> JobSpec:
+def hurried(job: JobSpec, rows_per_batch: int = 20_000) -> JobSpec:
     """The same rows, as fast as they can be read."""
-    quick = [replace(s, rows_per_second=1e9, rows_per_batch=20_000) for s in job.sources]
+    quick = [replace(s, rows_per_second=1e9, rows_per_batch=rows_per_batch) for s in job.sources]
     return replace(job, sources=tuple(quick))
 
 
@@ -88,20 +88,23 @@ def chain(rows: int = 6000) -> JobSpec:
     )
 
 
+LASTS = 40
+"""Seconds of rows in a random job: more than its lives take that end with a kill."""
+
+
 def random_spec(seed: int) -> JobSpec:
-    """One to four regions: fan-in, fan-out, join, a region that reads a source and a channel."""
+    """Two to four regions: fan-in, fan-out, join, a region that reads a source and a channel."""
     dice = random.Random(seed)
     sources = [
-        SourceSpec(
-            f"s{at}", dice.randint(500, 1300), dice.randint(60, 300), dice.choice([400, 900, 3000])
-        )
+        SourceSpec(f"s{at}", LASTS * pace, dice.randint(30, 150), pace)
         for at in range(dice.choice([1, 2, 2]))
+        for pace in [dice.choice([50, 110, 260])]
     ]
     regions: list[RegionSpec] = []
-    for at in range(dice.choice([1, 2, 3, 3, 4, 4])):
+    for at in range(dice.choice([2, 3, 3, 4, 4])):
         stateless = [r.uid for r in regions if r.kind != "count"]
-        choices = [s.uid for s in sources] + stateless * 2
-        wanted = min(len(set(choices)), dice.choice([1, 1, 2]))
+        choices = [s.uid for s in sources] + stateless * 3
+        wanted = min(len(set(choices)), dice.choice([1, 2]))
         reads: list[str] = []
         while len(reads) < wanted:
             pick = dice.choice(choices)
