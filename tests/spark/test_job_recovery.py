@@ -20,7 +20,7 @@ from holdfast.runtime.recovering import NothingToRestore
 from holdfast.runtime.running import history_directory
 from holdfast.runtime.sink_recovery import SinkLost
 from holdfast.sinks import Epoch
-from holdfast.sinks.write_ahead import WriteAhead, WriteAheadSink
+from holdfast.sinks.write_ahead import WriteAhead
 from tests.spark.jobs import (
     Live,
     counted,
