@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +54,10 @@ class Board(TwoPhaseCommitSink):
 
 def epoch(checkpoint: int, **more: Any) -> Epoch:
     return Epoch("job", 1, "out", checkpoint, (), NOBODY, NOBODY, **more)
+
+
+def test_an_epoch_can_be_given_to_another_process() -> None:
+    assert pickle.loads(pickle.dumps(epoch(5))) == epoch(5)
 
 
 def test_an_epoch_aborts_what_is_left_of_it_and_of_earlier_ones_and_nothing_later() -> None:

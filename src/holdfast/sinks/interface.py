@@ -28,6 +28,10 @@ class EpochSegment:
     """Of each file; a sink that keeps rows is told them."""
 
 
+def nobody_else() -> None:
+    """No other runner can have the job."""
+
+
 @dataclass(frozen=True, slots=True)
 class Epoch:
     """The rows between two barriers: what one transaction is about."""
@@ -41,7 +45,7 @@ class Epoch:
     schema: StructType
     batch: DataFrame | None = None
     """The rows themselves, if the epoch is one batch and they were not staged."""
-    check: Callable[[], None] = lambda: None
+    check: Callable[[], None] = nobody_else
     """Raises if another runner has replaced this one, whose transactions are then none of ours."""
 
     @property
