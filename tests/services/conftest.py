@@ -55,6 +55,7 @@ def kafka_connector(spark: SparkSession) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """A Kafka broker; take ``new_topic()``."""
-    with kafka_broker() as broker:
+    """A Kafka broker; take ``new_topic()``. It ends transactions as soon as their time is up."""
+    glance = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": "200"}
+    with kafka_broker(**glance) as broker:
         yield broker

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.services.processes import wait_until
+
 _PATIENCE = 20.0
 NONE: Mapping[str, str] = {}
 
@@ -38,10 +40,19 @@ def values(servers: str, topic: str, options: Mapping[str, str] = NONE) -> list[
     return [(record.value or b"").decode() for record in committed(servers, topic, options)]
 
 
+def settle(servers: str, topic: str) -> None:
+    """Wait until no transaction is open in the topic.
+
+    A commit is decided before it is done: each partition hears of it a moment later.
+    """
+    ends = [Arrivals(servers, topic, level) for level in ("read_committed", "read_uncommitted")]
+    wait_until(lambda: len({each.end() for each in ends}) == 1, "no transaction is open", _PATIENCE)
+
+
 class Arrivals:
     """Tells when a topic gets records, those of open transactions too."""
 
-    def __init__(self, servers: str, topic: str) -> None:
+    def __init__(self, servers: str, topic: str, isolation: str = "read_uncommitted") -> None:
         from confluent_kafka import Consumer
 
         self._servers = servers
@@ -51,7 +62,7 @@ class Arrivals:
             {
                 "bootstrap.servers": servers,
                 "group.id": "judge",
-                "isolation.level": "read_uncommitted",
+                "isolation.level": isolation,
                 "log_level": 2,
             }
         )

@@ -31,6 +31,8 @@ from tests.services.kafka_reading import everything as all_records
 from tests.services.postgres_server import PostgresServer
 from tests.services.spark_cluster import Executor, SparkCluster, kill, spark_cluster
 
+_TRIES = 20
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
@@ -200,7 +202,7 @@ def lose_an_executor_during_a_checkpoint(place: Place) -> None:
 
 def lose_all_executors_while_they_send_to_kafka(place: Place) -> None:
     """With those who run their tasks, as when a machine dies, and a transaction stays open."""
-    while True:
+    for _ in range(_TRIES):
         executors = place.executors()
         victims = [pid for each in executors for pid in (*each.python_workers(), each.pid)]
         before = place.arrivals.end()
@@ -212,6 +214,7 @@ def lose_all_executors_while_they_send_to_kafka(place: Place) -> None:
         place.progress()
         if place.arrivals.has_repeated():
             return
+    pytest.fail(f"they were never lost while they sent, in {_TRIES} epochs")
 
 
 def lose_a_worker(place: Place) -> None:

@@ -27,7 +27,7 @@ from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, chain, hurried
 from tests.faults.test_job_crash_points import check_visible
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.kafka_reading import Arrivals, committed
+from tests.services.kafka_reading import Arrivals, committed, settle
 from tests.services.kafka_reading import everything as all_records
 from tests.services.processes import missing
 from tests.services.servers import S3Server
@@ -38,6 +38,7 @@ from tests.services.test_kafka_crashes import (
     kafka_job,
 )
 
+_TRIES = 200
 POINTS = ["copy:after#3", "store:before", "store:after"]
 
 
@@ -121,8 +122,9 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
     assert older.wait() == 1
     assert "newer=2, host=elsewhere" in older.everything_said()
     newer.finish()
+    settle(kafka.servers, job.topic)
     check_once(kafka, job, job.rows)
-    assert_nothing_open(kafka)
+    assert_nothing_open(kafka, newer.checkpoints()[-1].job_id)
     sent = Counter(record.value for record in all_records(job.servers, job.topic))
     assert max(sent.values()) >= 2, "what it had sent when it was halted was sent again"
 
@@ -130,7 +132,7 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
 def halt_while_it_sends(process: JobProcess, job: KafkaJob) -> int:
     """With rows in a transaction that is open; how many rows are visible by then."""
     arrivals = Arrivals(job.servers, job.topic)
-    while True:
+    for _ in range(_TRIES):
         before = arrivals.end()
         while arrivals.end() == before:
             assert process.running, process.words()
@@ -139,6 +141,7 @@ def halt_while_it_sends(process: JobProcess, job: KafkaJob) -> int:
         if arrivals.has_open_transaction():
             return len(committed(job.servers, job.topic))
         halt(process, signal.SIGCONT)
+    pytest.fail(f"it was never halted while it sent, in {_TRIES} epochs")
 
 
 def halt(process: JobProcess, number: signal.Signals) -> None:

@@ -11,7 +11,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from holdfast.checkpoints.metadata import CheckpointMetadata
 from tests.faults.jobs.process import ROOT, JobProcess
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_parts import Mortals, Part, mortals, send
-from tests.services.kafka_reading import everything, values
+from tests.services.kafka_reading import everything, settle, values
+from tests.services.processes import wait_until
 
 # One part of an epoch, without Spark
 
@@ -58,8 +61,9 @@ def test_a_writer_that_dies_at_any_step_and_again_in_the_recovery_sends_every_ro
             whole_epochs(kafka, topic, expected, rows, f"{point}, then in the recovery")
             send(*part)
             expected += rows
+            settle(kafka.servers, topic)
             assert values(kafka.servers, topic) == expected, point
-    assert_nothing_open(kafka)
+    assert_nothing_open(kafka, job)
     seen = Counter(record.value for record in everything(kafka.servers, topic))
     assert any(times > 1 for times in seen.values()), "no transaction was ever aborted"
 
@@ -78,10 +82,17 @@ def whole_epochs(
     assert seen in (expected, expected + rows), when
 
 
-def assert_nothing_open(kafka: KafkaBroker) -> None:
-    states = kafka.transactions()
-    assert states, "the tool lists nothing"
-    assert set(states.values()) <= {"CompleteCommit", "CompleteAbort", "Empty"}, states
+def assert_nothing_open(kafka: KafkaBroker, job_id: str) -> None:
+    """Of this job: others may have left something."""
+
+    def states() -> set[str]:
+        found = {state for name, state in kafka.transactions().items() if job_id in name}
+        assert found, "the tool lists nothing"
+        return found
+
+    ended = {"CompleteCommit", "CompleteAbort", "Empty"}
+    # What was decided is done a moment later.
+    wait_until(lambda: states() <= ended, f"the transactions of {job_id} have ended", 20)
 
 
 # Whole jobs
@@ -133,8 +144,9 @@ def test_a_job_that_dies_at_every_step_leaves_every_row_once(
     last = kafka_job(KafkaJob(kafka.servers, job.topic, rows_per_second=1e9), tmp_path)
     last.start()
     last.finish()
+    settle(kafka.servers, job.topic)
     check_once(kafka, job, job.rows)
-    assert_nothing_open(kafka)
+    assert_nothing_open(kafka, process.checkpoints()[-1].job_id)
 
 
 def kafka_job(job: KafkaJob, out: Path) -> JobProcess:
@@ -151,7 +163,23 @@ def die(process: JobProcess, kafka: KafkaBroker, point: str) -> None:
     least = rows_at(completed[-2]) if len(completed) > 1 else 0
     most = rows_at(completed[-1]) if completed else 0
     job: Any = process.spec
-    assert len(check_once(kafka, job)) in (least, most), f"{point}: a part of an epoch"
+
+    def check() -> None:
+        assert len(check_once(kafka, job)) in (least, most), f"{point}: a part of an epoch"
+
+    in_time(check)
+
+
+def in_time(check: Callable[[], None]) -> None:
+    """A commit that the broker has decided reaches one partition after the other."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 SCRIPT = """\
@@ -188,6 +216,7 @@ def settle_by_hand(process: JobProcess, kafka: KafkaBroker) -> None:
     (settled,) = holdfast("commit")["settled"]
     assert settled["outcome"] == "committed"
     job: Any = process.spec
+    settle(kafka.servers, job.topic)
     assert len(check_once(kafka, job)) == rows_at(process.checkpoints()[-1])
     assert holdfast("list")["transactions"][0]["parts"][0].endswith("; sent")
 

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from holdfast.sinks.write_ahead import Marker, WriteAheadSink
 from holdfast.testing.sinks import Row, WriteAheadContract
 from tests.services.epochs import JOB, SINK, epoch
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.kafka_reading import Arrivals, committed, everything, values
+from tests.services.kafka_reading import Arrivals, committed, everything, settle, values
 from tests.services.processes import wait_until
 
 OTHER = "f" * 32
@@ -80,6 +80,7 @@ class Home:
         return handle
 
     def values(self) -> list[int]:
+        settle(self.broker.servers, self.topic)
         return sorted(int(text) for text in values(self.broker.servers, self.topic))
 
 
@@ -406,31 +407,99 @@ def restarted_while_it_is_sent_rows(home: Home) -> Iterator[None]:
 
 
 class Deadly(Cluster):
-    """Kills the process of a task when it wants to commit, once."""
+    """Kills the process of a part that wants to commit, once. A file names the part.
+
+    The broker has all its rows and its marker by then, and all parts before it are committed.
+    """
 
     __slots__ = ()
-    flag = Path("/nonexistent")
 
     def transactional(self, transactional_id: str, failures: Any) -> Any:
         made = super().transactional(transactional_id, failures)
+        base, _, part = transactional_id.rpartition("-")
         flag = Path(str(self.options["client.rack"]))
-        if flag.exists():
-            flag.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return made
+        if not flag.exists() or flag.read_text() != part:
+            return made
+        return Doomed(made, flag, lambda: self._has_sent(base, range(int(part))))
+
+    def _has_sent(self, base: str, parts: Iterable[int]) -> bool:
+        found = [Markers(Cluster(self.servers), base).last(part) for part in parts]
+        return all(marker is not None and marker.checkpoint > 0 for marker in found)
 
 
-def test_an_executors_python_that_dies_is_replaced(home: Home) -> None:
+class Doomed:
+    """A producer."""
+
+    def __init__(self, producer: Any, flag: Path, is_time: Callable[[], bool]) -> None:
+        self._producer = producer
+        self._flag = flag
+        self._is_time = is_time
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+    def commit_transaction(self, *_: Any) -> None:
+        wait_until(self._is_time, "the parts before are sent")
+        self._flag.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_while_it_sends(home: Home, sink: KafkaSink, part: int, rows: Epoch, handle: Handle) -> None:
+    """Send an epoch whose task for that part dies before its commit."""
     flag = home.folder / "flag"
-    sink = home.sink()
+    flag.write_text(str(part))
     sink._cluster = Deadly(home.broker.servers, {"client.rack": str(flag)})
-    rows = home.epoch(1, home.numbers(0, 50))
-    handle = sink.pre_commit(rows)
-    flag.touch()
     with pytest.raises(Exception, match=r"(?i)worker"):
         sink.commit(rows, handle)
+    assert not flag.exists(), "nobody has died"
+
+
+def test_an_executors_python_that_dies_while_it_sends_is_replaced(home: Home) -> None:
+    sink = home.sink()
+    rows = home.epoch(1, home.numbers(0, 50))
+    handle = sink.pre_commit(rows)
+    die_while_it_sends(home, sink, 0, rows, handle)
+    assert values(home.broker.servers, home.topic) == []
+    assert len(everything(home.broker.servers, home.topic)) == 50
     sink.commit(rows, handle)
     assert home.values() == list(range(50))
+    assert len(everything(home.broker.servers, home.topic)) == 100
+
+
+def test_of_several_parts_those_that_were_not_sent_are_sent_after_a_crash(home: Home) -> None:
+    sink = home.sink(parallelism=3)
+    rows = home.epoch(1, home.numbers(0, 300))
+    handle = sink.pre_commit(rows)
+    die_while_it_sends(home, sink, 1, rows, handle)
+    assert 0 < len(values(home.broker.servers, home.topic)) < 300
+    home.sink(parallelism=1).recover_and_commit(rows, handle)
+    assert home.values() == list(range(300))
+    home.committed(home.sink(parallelism=2), 2, home.numbers(300, 100))
+    assert home.values() == list(range(400))
+
+
+def test_a_transaction_that_takes_longer_than_it_may_is_aborted_and_sent_again(
+    kafka: KafkaBroker,
+) -> None:
+    topic, owner = kafka.new_topic(), Owner(JOB, SINK)
+    base, arrivals = f"test-{topic}", Arrivals(kafka.servers, topic)
+    Markers(Cluster(kafka.servers), base).ensure(1)
+    part = PartOfEpoch(base, 0, owner, owner, 1)
+    rows = [pa.RecordBatch.from_pydict({"value": [text]}) for text in ("1", "2")]
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield rows[0]
+        wait_until(lambda: arrivals.end() == 1, "the first row is there")
+        wait_until(lambda: arrivals.end() == 2, "and behind it the broker's own end")
+        yield rows[1]
+
+    impatient = Cluster(kafka.servers, {"transaction.timeout.ms": 3000})
+    with pytest.raises(KafkaFenced, match=r"transaction\.timeout\.ms"):
+        send_part(impatient, part, slowly(), topic)
+    assert values(kafka.servers, topic) == []
+    send_part(Cluster(kafka.servers), part, rows, topic)
+    settle(kafka.servers, topic)
+    assert values(kafka.servers, topic) == ["1", "2"]
 
 
 # What is refused
@@ -460,6 +529,7 @@ NEVER_SENT = {
     "max.message.bytes": "repeat('x', 2000000) AS value",
     "partitions 0 to 2, rows name 3": "'x' AS value, 3 AS partition",
     "before 1970": "'x' AS value, TIMESTAMP '1969-12-31 00:00:00' AS timestamp",
+    "after.max.ms": "'x' AS value, current_timestamp() + INTERVAL 2 HOURS AS timestamp",
     "headers without a key": "'x' AS value, array(named_struct('key', CAST(NULL AS STRING), "
     "'value', CAST('x' AS BINARY))) AS headers",
 }

@@ -21,21 +21,21 @@ def the_sender_dies(world: KafkaWorld, _: Random) -> str:
     Looking for processes takes longer than sending an epoch, so it is done before.
     """
     victims = world.wait_for(world.python_workers)
-    world.until_it_sends()
+    when = world.until_it_sends()
     for victim in victims:
         kill(victim)
-    return f"{len(victims)} Python workers"
+    return f"{len(victims)} Python workers, {when}"
 
 
 def everything_dies_while_it_sends(world: KafkaWorld, _: Random) -> str:
     world.runner()
     victims = world.processes()
-    world.until_it_sends()
+    when = world.until_it_sends()
     for victim in victims:
         kill(victim)
     world.kill_everything()
     world.start()
-    return "as when the machine loses its power"
+    return f"as when the machine loses its power, {when}"
 
 
 def the_broker_dies(world: KafkaWorld, dice: Random) -> str:
@@ -47,10 +47,10 @@ def the_broker_dies(world: KafkaWorld, dice: Random) -> str:
 
 def the_broker_dies_while_it_is_sent_rows(world: KafkaWorld, _: Random) -> str:
     world.runner()
-    world.until_it_sends()
+    when = world.until_it_sends()
     with _without_broker(world):
         pass
-    return "it came back at once"
+    return f"it came back at once, {when}"
 
 
 def the_broker_does_not_answer(world: KafkaWorld, dice: Random) -> str:

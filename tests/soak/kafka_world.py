@@ -59,15 +59,16 @@ class KafkaWorld(Ground):
 
         self.wait_for(are_sent)
 
-    def until_it_sends(self) -> None:
+    def until_it_sends(self) -> str:
         """Until the broker has the first rows of a transaction that is not committed yet.
 
-        With an epoch that is empty it would never be so: it does not wait for ever.
+        A job that is still coming back sends nothing: it is not waited for for ever, and told.
         """
         before = self.arrivals.end()
         deadline = time.monotonic() + _PATIENCE
         while self.arrivals.end() == before and time.monotonic() < deadline:
             time.sleep(0.001)
+        return "while it sent" if self.arrivals.end() > before else "although nothing was sent"
 
     def give_tasks(self, parallelism: int) -> None:
         """To the sink, from its next start on."""
