@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -12,11 +11,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import holdfast as hf
+from bench.measure import cpu_seconds
 from bench.running import plain_session, running, wait_for
-from holdfast.spark.jvm_process import jvm_pid
 
-IDLE_SECONDS = 30.0
-TICKS = os.sysconf("SC_CLK_TCK")
+IDLE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -81,27 +79,17 @@ def idle_plain(spark: SparkSession, home: Path) -> Idle:
 
 def _measure(home: Path) -> Idle:
     _wait(5.0)  # what starting has left to do
-    began, cpu, marker = time.time(), _cpu(), time.time()
+    began, cpu, marker = time.time(), cpu_seconds(), time.time()
     _wait(IDLE_SECONDS)
     minutes = (time.time() - began) / 60
     files = sum(1 for p in home.rglob("*") if p.is_file() and p.stat().st_mtime >= marker)
-    return Idle((_cpu() - cpu) / minutes, files / minutes)
+    return Idle((cpu_seconds() - cpu) / minutes, files / minutes)
 
 
 def _wait(seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(0.5)
-
-
-def _cpu() -> float:
-    """Seconds of processor that this process and its JVM have used."""
-    pids = [os.getpid(), jvm_pid()]
-    used = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        used += int(fields[11]) + int(fields[12])
-    return used / TICKS
 
 
 def latency(home: Path, regions: int) -> float:

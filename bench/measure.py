@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from holdfast.spark.jvm_process import jvm_pid
+
+TICKS = os.sysconf("SC_CLK_TCK")
 Work = Callable[[Path], object]
 """Makes a directory that does not exist yet."""
 
@@ -42,6 +45,15 @@ def cp(source: Path, flush: bool) -> Work:
                 os.close(descriptor)
 
     return work
+
+
+def cpu_seconds() -> float:
+    """Seconds of processor that this process and its JVM have used."""
+    used = 0
+    for pid in (os.getpid(), jvm_pid()):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        used += int(fields[11]) + int(fields[12])
+    return used / TICKS
 
 
 def size_of(directory: Path) -> tuple[int, int]:

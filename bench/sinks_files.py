@@ -21,7 +21,7 @@ from holdfast.spark.session import local_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS = int(os.environ.get("BENCH_SINK_ROWS", "8000000"))
+ROWS = int(os.environ.get("BENCH_FILE_ROWS", "4000000"))
 ROUNDS = 3
 BATCHES = 10
 INTERVAL = "2s"

@@ -31,7 +31,7 @@ from holdfast.spark.session import local_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS = int(os.environ.get("BENCH_SINK_ROWS", "1000000"))
+ROWS = int(os.environ.get("BENCH_SINK_ROWS", "400000"))
 JDBC_JAR = "/usr/share/java/postgresql.jar"
 """Debian: apt-get install libpostgresql-jdbc-java."""
 

@@ -15,7 +15,12 @@ from bench.running import running, wait_for
 from holdfast.runtime.running import RunningJob
 
 CHANGED_KEYS = 10_000
-SAMPLES = 7
+SAMPLES = 3
+PER_SEGMENT = 0.5
+"""Seconds that the slow reader takes."""
+SEGMENT_ROWS = 100_000
+PAYLOAD = "unhex(sha2(concat('row ', value), 512))"
+"""64 bytes a row that do not compress."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +32,24 @@ class Sample:
     state: float
 
 
-def by_state_size(home: Path, keys: int) -> Sample:
+def by_state_size(home: Path, keys: int, runs: int) -> Sample:
+    """Medians over several runs."""
+    found = [_by_state_size(home / str(number), keys) for number in range(runs)]
+    return Sample(
+        statistics.median(sample.seconds for sample in found),
+        statistics.median(sample.written for sample in found),
+        statistics.median(sample.state for sample in found),
+    )
+
+
+def _by_state_size(home: Path, keys: int) -> Sample:
     """Incremental checkpoints of ``keys`` keys, of which the same number change in between."""
     job = hf.Job("state")
     columns = {"k": "value", "v": "value"}
     load = hf.sources.generator(rows=keys, rows_per_batch=keys, columns=columns)
     columns = {"k": f"value % {CHANGED_KEYS}", "v": "value"}
     change = hf.sources.generator(
-        rows_per_second=CHANGED_KEYS, rows_per_batch=CHANGED_KEYS, columns=columns
+        rows_per_second=2 * CHANGED_KEYS, rows_per_batch=CHANGED_KEYS, columns=columns
     )
     sources = [job.source("load", load), job.source("change", change)]
 
@@ -76,11 +91,33 @@ def _after_batches(run: RunningJob, region: str, batches: int) -> None:
     wait_for(lambda: run.gates.last_batch(region) >= upto, run)
 
 
-def by_backlog(home: Path, segments: int, unaligned: bool) -> float:
-    """Seconds of a checkpoint that finds so many segments unread; each takes half a second."""
+@dataclass(frozen=True)
+class Behind:
+    """A checkpoint that found its reader behind."""
+
+    seconds: float
+    unread: int
+    """Bytes of the segments that the reader had not read."""
+
+
+def by_backlog(home: Path, segments: int, unaligned: bool, runs: int) -> Behind:
+    """Medians over several runs."""
+    found = [_by_backlog(home / str(number), segments, unaligned) for number in range(runs)]
+    return Behind(
+        statistics.median(sample.seconds for sample in found),
+        round(statistics.median(sample.unread for sample in found)),
+    )
+
+
+def _by_backlog(home: Path, segments: int, unaligned: bool) -> Behind:
+    """A checkpoint that finds so many segments unread: the reader is held when it has read one."""
     job = hf.Job("backlog")
-    go = threading.Event()
-    rows = hf.sources.generator(rows=10_000 * (segments + 1), rows_per_batch=10_000)
+    has_read, go = threading.Event(), threading.Event()
+    rows = hf.sources.generator(
+        rows=SEGMENT_ROWS * (segments + 1),
+        rows_per_batch=SEGMENT_ROWS,
+        columns={"n": "value", "payload": PAYLOAD},
+    )
 
     @job.region("made", reads=job.source("rows", rows))
     def made(rows):  # type: ignore[no-untyped-def]
@@ -90,10 +127,12 @@ def by_backlog(home: Path, segments: int, unaligned: bool) -> float:
     def read(made):  # type: ignore[no-untyped-def]
         return made
 
-    def slowly(_, batch):  # type: ignore[no-untyped-def]
-        if batch > 0:
+    def slowly(rows, _):  # type: ignore[no-untyped-def]
+        if has_read.is_set():
             go.wait()
-            time.sleep(0.5)
+            time.sleep(PER_SEGMENT)
+        elif not rows.isEmpty():  # the first batch may be
+            has_read.set()
 
     job.sink("slow", read, hf.sinks.foreach_batch(slowly))
     settings = {
@@ -102,9 +141,10 @@ def by_backlog(home: Path, segments: int, unaligned: bool) -> float:
     }
     with running(job, home, settings) as run:
         wait_for(lambda: run.gates.last_batch("made") >= segments, run)
-        wait_for(lambda: run.gates.last_batch("read") >= 0, run)
+        wait_for(lambda: has_read.is_set() and run.gates.position("read", "made") == 1, run)
+        unread = run.gates.channels["made"].unread({"read": 1}, segments + 1)
         future = run.checkpoint()
         go.set()
         seconds = run.history.of(future.result()).duration
     assert seconds is not None
-    return seconds
+    return Behind(seconds, unread)

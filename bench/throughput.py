@@ -1,19 +1,29 @@
-"""Throughput of jobs against plain Spark, side by side, and against the checkpoint interval."""
+"""Throughput of jobs against plain Spark, side by side, and against the checkpoint interval.
+
+The clock runs from the start of the queries until the last row can be read where it was to go: with
+plain Spark when the last batch has written its files, with a job when its last checkpoint has let
+them appear.
+"""
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import holdfast as hf
+from bench.measure import cpu_seconds
 from bench.running import RowsRead, parquet_writer, plain_session, running, wait_for
+from holdfast import clock
 from holdfast.runtime.running import State
 
-ROWS = 24_000_000
+ROWS = int(os.environ.get("BENCH_JOB_ROWS", "16000000"))
 PER_BATCH = 800_000
 KEYS = 1_000
 PARTITIONS = 2
@@ -53,7 +63,7 @@ def one_region_job(_: SparkSession, home: Path, interval: str | None = "5s") -> 
         return rows.groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
 
     job.sink("out", count, hf.sinks.files(home / "out"))
-    return _until_read(job, home, "count", interval)
+    return _until_visible(job, home, "count", interval)
 
 
 def two_regions_plain(spark: SparkSession, home: Path) -> float:
@@ -102,10 +112,10 @@ def two_regions_job(_: SparkSession, home: Path, interval: str | None = "5s") ->
         return rows.groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
 
     job.sink("out", count, hf.sinks.files(home / "out"))
-    return _until_read(job, home, "count", interval, ROWS * 9 // 10)
+    return _until_visible(job, home, "count", interval, ROWS * 9 // 10)
 
 
-def _until_read(
+def _until_visible(
     job: hf.Job, home: Path, region: str, interval: str | None, rows: int = ROWS
 ) -> float:
     settings: dict[str, object] = {"parallelism.default": PARTITIONS}
@@ -113,17 +123,38 @@ def _until_read(
         settings["execution.checkpointing.interval"] = interval
     with running(job, home, settings) as run:
         wait_for(lambda: run.regions[region].figures.rows >= rows, run)
-        return time.time() - run.entered[State.RUNNING]  # as with plain queries: from their start
+        waiting_for_the_sink = run.gates.channels[region].batches
+        wait_for(lambda: not waiting_for_the_sink(), run)
+        return clock.now() - run.entered[State.RUNNING]  # as with plain queries: from their start
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Medians over several rounds."""
+
+    seconds: float
+    cpu: float
+    """Seconds of processor, of Python and the JVM, until all of it has ended."""
 
 
 def in_turn(
-    spark: SparkSession, home: Path, candidates: dict[str, object], rounds: int
-) -> dict[str, float]:
-    """Median seconds of each; they take turns, and the first round only warms up."""
+    spark: SparkSession, home: Path, candidates: dict[str, Callable[..., float]], rounds: int
+) -> dict[str, Taken]:
+    """They take turns, in every other round backwards, and the first round only warms up.
+
+    What comes first in a round would else always find the machine as the same other one left it.
+    """
     times: dict[str, list[float]] = {name: [] for name in candidates}
+    cpu: dict[str, list[float]] = {name: [] for name in candidates}
     for number in range(rounds + 1):
-        for name, work in candidates.items():
-            taken = work(spark, home / f"{name}-{number}")  # type: ignore[operator]
+        for name in list(candidates)[:: -1 if number % 2 else 1]:
+            os.sync()  # what the one before left to be written is not this one's burden
+            before = cpu_seconds()
+            seconds = candidates[name](spark, home / f"{name}-{number}")
             if number:
-                times[name].append(taken)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+                times[name].append(seconds)
+                cpu[name].append(cpu_seconds() - before)
+    return {
+        name: Taken(statistics.median(times[name]), statistics.median(cpu[name]))
+        for name in candidates
+    }
