@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from holdfast.errors import FileMissing, NotAQueryLog
+from holdfast.errors import FileMissing, NotAQueryLog, NotRestorable
 from holdfast.querylog.batches import (
     PARTITIONS_SETTING,
+    commit_path,
     decode_offsets,
     encode_offsets,
     offsets_path,
@@ -80,6 +81,25 @@ def newest_commit(location: str | PathLike[str]) -> Committed | None:
         return None
     batch = log.committed[-1]
     return Committed(batch, log.offsets(batch).sources)
+
+
+def refuse_skipped(location: str | PathLike[str]) -> None:
+    """Of a query that does not run: refuse a log of which Spark would leave out a batch.
+
+    Spark runs the newest planned batch again and takes all before it for done. If the commit of
+    one of those is lost, it is not known whether its rows went anywhere, and it never comes again.
+    """
+    try:
+        log = open_log(location)
+    except NotAQueryLog:
+        return
+    for batch in log.unfinished[:-1]:
+        raise NotRestorable(
+            f"batch {batch} was planned and not committed, but a later one was planned too",
+            hint="The file has been deleted: Spark would leave the batch out. Restore from a "
+            "checkpoint with --from PATH.",
+            path=log.storage.locate(commit_path(batch)),
+        )
 
 
 def offsets_file(batch: int) -> str:

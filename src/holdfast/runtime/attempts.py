@@ -11,7 +11,7 @@ from holdfast.checkpoints.store import read_checkpoint
 from holdfast.errors import NotRestorable, UsageError
 from holdfast.protocol.flow import NOTHING
 from holdfast.protocol.graph import Graph
-from holdfast.querylog.snapshots import newest_commit
+from holdfast.querylog.snapshots import newest_commit, refuse_skipped
 from holdfast.runtime.channels import Segment, encode_segment
 from holdfast.runtime.gates import channel_positions
 from holdfast.runtime.promises import Promises
@@ -161,6 +161,7 @@ def standing(attempt: Attempt, graph: Graph) -> Standing:
     """Read from the query logs where the regions stand; ``NotRestorable`` if they do not fit."""
     batches, positions = {}, {}
     for uid in graph.regions:
+        refuse_skipped(attempt.region(uid))
         commit = newest_commit(attempt.region(uid))
         batches[uid] = commit.batch if commit is not None else NOTHING
         offsets = list(commit.offsets.values()) if commit is not None else []
