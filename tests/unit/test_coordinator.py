@@ -35,6 +35,9 @@ class Store:
         if self.away:
             raise ConnectionError("away")
 
+    def refused(self) -> None:
+        """Nothing is staged here that could grow."""
+
 
 class Job:
     """A job of one region, which is cut and copied at once unless it is told to wait."""
