@@ -29,7 +29,7 @@ def start(pattern: str, servers: str = HERE, **options: Any) -> None:
 def test_a_pattern_that_matches_the_markers_of_a_sink_is_refused(
     pattern: str, prefix: str | None
 ) -> None:
-    with pytest.raises(UsageError, match="source in also matches .*sink out keeps its markers"):
+    with pytest.raises(UsageError, match=r"source in also matches .*sink out keeps its markers"):
         start(pattern, transactional_id_prefix=prefix)
 
 
