@@ -20,9 +20,8 @@ Hurt = TypeVar("Hurt", bound=Ground)
 
 HOUR = 3600
 WORKING = {
-    "state": ["work/*/state/*"],
+    "state": ["work/*/state/*.*"],
     "batches": ["work/*/offsets/*", "work/*/commits/*"],
-    "query": ["work/*/regions/*/metadata", "work/*/operators/*"],
     "segments": ["work/*/segments/*"],
     "channel log": ["work/*/channels/*/log/*"],
     "promises": ["work/*/promised/*"],
@@ -31,7 +30,11 @@ WORKING = {
     "records": ["work/*/job", "work/*/ids/*", "work/*/epochs/*"],
     "history": ["history/*.json"],
 }
-"""Files of a job by what they are for."""
+"""Files of a job by what they are for.
+
+Not those that Spark writes once and never again: while one of them is damaged no checkpoint can be
+taken, and this job tolerates that for longer than anybody waits.
+"""
 KEPT = {
     "metadata": ["checkpoints/*/_metadata"],
     "own files": ["checkpoints/*/chk-*/[!_]*"],
