@@ -20,7 +20,7 @@ from holdfast.protocol.segments import unread_bytes
 from holdfast.spark.streams import DataFile
 from holdfast.steps import step
 from holdfast.storage import Storage, open_storage
-from holdfast.storage.trees import delete_tree
+from holdfast.storage.trees import delete_tree, entries
 
 _log = logging.getLogger(__name__)
 
@@ -103,9 +103,9 @@ class Channel:
             delete_tree(self.storage, f"segments/{segment.folder}")
 
     def _remove_unknown(self) -> None:
+        """Also what a batch has left that died before its first row: a directory without a file."""
         known = {segment.folder for segment in self._segments.values()}
-        found = {info.path.split("/")[1] for info in self.storage.list("segments")}
-        for folder in found - known:
+        for folder in entries(self.storage, "segments") - known:
             delete_tree(self.storage, f"segments/{folder}")
 
     def new_folder(self, batch: int) -> str:

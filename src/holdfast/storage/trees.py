@@ -69,6 +69,20 @@ def delete_empty(storage: Storage, path: str) -> None:
         _delete_directory(storage, path)
 
 
+def entries(storage: Storage, path: str) -> set[str]:
+    """Names of what lies right below ``path``, also of directories without a file."""
+    from holdfast.storage.hadoop import HadoopStorage
+
+    if isinstance(storage, LocalStorage):
+        with suppress(FileNotFoundError):
+            return set(os.listdir(storage.locate(path)))  # noqa: PTH208  names, not paths
+        return set()
+    if isinstance(storage, HadoopStorage):
+        found = storage.files.entries_of(storage.locate(path))
+        return {entry.path.rstrip("/").rpartition("/")[2] for entry in found}
+    return {file.path.removeprefix(f"{path}/").split("/")[0] for file in list_all(storage, path)}
+
+
 def delete_unfinished(storage: Storage) -> None:
     """Delete what dead processes were still writing, and local directories without a file.
 
