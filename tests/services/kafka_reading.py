@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,18 @@ def settle(servers: str, topic: str) -> None:
     """
     ends = [Arrivals(servers, topic, level) for level in ("read_committed", "read_uncommitted")]
     wait_until(lambda: len({each.end() for each in ends}) == 1, "no transaction is open", _PATIENCE)
+
+
+def in_time(check: Callable[[], None]) -> None:
+    """A commit that the broker has decided reaches one partition after the other."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 class Arrivals:

@@ -11,9 +11,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from holdfast.checkpoints.metadata import CheckpointMetadata
 from tests.faults.jobs.process import ROOT, JobProcess
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_parts import Mortals, Part, mortals, send
-from tests.services.kafka_reading import everything, settle, values
+from tests.services.kafka_reading import everything, in_time, settle, values
 from tests.services.processes import wait_until
 
 # One part of an epoch, without Spark
@@ -168,18 +166,6 @@ def die(process: JobProcess, kafka: KafkaBroker, point: str) -> None:
         assert len(check_once(kafka, job)) in (least, most), f"{point}: a part of an epoch"
 
     in_time(check)
-
-
-def in_time(check: Callable[[], None]) -> None:
-    """A commit that the broker has decided reaches one partition after the other."""
-    deadline = time.monotonic() + 5
-    while True:
-        try:
-            return check()
-        except AssertionError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 SCRIPT = """\

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from holdfast.sinks.write_ahead import Marker, WriteAheadSink
 from holdfast.testing.sinks import Row, WriteAheadContract
 from tests.services.epochs import JOB, SINK, epoch
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.kafka_reading import Arrivals, committed, everything, settle, values
+from tests.services.kafka_reading import Arrivals, committed, everything, in_time, settle, values
 from tests.services.processes import wait_until
 
 OTHER = "f" * 32
@@ -77,6 +77,7 @@ class Home:
         rows = self.epoch(checkpoint, *batches)
         handle = dict(json.loads(json.dumps(dict(sink.pre_commit(rows)))))
         sink.commit(rows, handle)
+        settle(self.broker.servers, self.topic)
         return handle
 
     def values(self) -> list[int]:
@@ -128,6 +129,20 @@ class TestContract(WriteAheadContract):
     def test_3_an_epoch_that_was_left_out_by_hand_is_not_written_later(self) -> None:
         pytest.skip("an epoch for Kafka cannot be left out")
 
+    # Kafka shows rows moments after their commit has returned.
+
+    def sees(self, expected: Iterable[Row]) -> None:
+        rows = list(expected)
+        in_time(lambda: WriteAheadContract.sees(self, rows))
+
+    def sees_all_or_none(self, rows: Sequence[Row], besides: Sequence[Row]) -> None:
+        allowed = Counter(besides), Counter([*besides, *rows])
+
+        def check() -> None:
+            assert Counter(self.visible()) in allowed
+
+        in_time(check)
+
 
 # Records
 
@@ -171,6 +186,7 @@ def test_rows_name_their_topics(home: Home) -> None:
         [(home.topic, "1"), (other, "2")], "topic string, value string"
     )
     home.committed(home.sink(topic=None), 1, rows)
+    settle(home.broker.servers, other)
     assert values(home.broker.servers, home.topic) == ["1"]
     assert values(home.broker.servers, other) == ["2"]
 
@@ -563,6 +579,8 @@ def test_large_rows_and_topics_with_small_limits_are_no_trouble(home: Home) -> N
         f"SELECT repeat('y', 1000) AS value, '{small}' AS topic FROM range(100)"
     )
     home.committed(home.sink(topic=None), 1, rows)
+    for topic in (large, small):
+        settle(home.broker.servers, topic)
     assert [len(text) for text in values(home.broker.servers, large)] == [3_000_000]
     assert [len(text) for text in values(home.broker.servers, small)] == [1000] * 100
 
