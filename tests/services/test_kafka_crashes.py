@@ -119,7 +119,7 @@ JOB_POINTS = {
 }
 """Where a life ends, and where the restart after it."""
 BY_HAND_AFTER = "commit/out:before"
-"""The checkpoint is stored, nothing is sent. Not ``store:after``: that checkpoint may have no rows."""
+"""The checkpoint is stored, nothing is sent, and there are rows, which is not so at any store."""
 BROKER_DIES_AFTER = {"invoke/out:after"}
 
 
