@@ -113,13 +113,13 @@ class KafkaJob:
 
 JOB_POINTS = {
     "precommit/out:after": None,
-    "commit/out:before": "claim/out:after",
+    "begin/out:before": "claim/out:after",
     "invoke/out:after": "prepare/out:after",
     "part/out:after": "recover/out:after",
 }
 """Where a life ends, and where the restart after it."""
-BY_HAND_AFTER = "commit/out:before"
-"""The checkpoint is stored, nothing is sent, and there are rows, which is not so at any store."""
+BY_HAND_AFTER = "begin/out:before"
+"""The checkpoint is stored and has rows, which none of the earlier steps can tell; nothing is sent."""
 BROKER_DIES_AFTER = {"invoke/out:after"}
 
 
