@@ -119,7 +119,7 @@ JOB_POINTS = {
 }
 """Where a life ends, and where the restart after it."""
 BY_HAND_AFTER = "begin/out:before"
-"""The checkpoint is stored and has rows, which none of the earlier steps can tell; nothing is sent."""
+"""The checkpoint is stored and has rows, as earlier steps cannot tell; nothing is sent."""
 BROKER_DIES_AFTER = {"invoke/out:after"}
 
 
