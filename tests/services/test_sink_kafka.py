@@ -366,7 +366,7 @@ def test_one_object_may_be_several_sinks_and_each_sends_its_own_rows(home: Home)
     sink.commit(rows[0], handles[0])
     sink.commit(second, handles[1])
     assert home.values() == list(range(10))
-    assert [sink.describe(handle)[0].endswith("; sent") for handle in handles] == [True, True]
+    assert [sink.inquire(handle)[0].endswith("; sent") for handle in handles] == [True, True]
 
 
 def test_two_sinks_of_a_job_whose_prefix_and_uid_make_the_same_name_are_refused(
@@ -487,7 +487,8 @@ def test_of_several_parts_those_that_were_not_sent_are_sent_after_a_crash(home: 
     rows = home.epoch(1, home.numbers(0, 300))
     handle = sink.pre_commit(rows)
     die_while_it_sends(home, sink, 1, rows, handle)
-    assert 0 < len(values(home.broker.servers, home.topic)) < 300
+    # What part 0 has committed may lie behind what part 1 has left open, and be hidden by it.
+    assert len(values(home.broker.servers, home.topic)) < 300
     home.sink(parallelism=1).recover_and_commit(rows, handle)
     assert home.values() == list(range(300))
     home.committed(home.sink(parallelism=2), 2, home.numbers(300, 100))
