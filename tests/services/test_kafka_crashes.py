@@ -138,12 +138,13 @@ def test_a_job_that_dies_at_every_step_leaves_every_row_once(
             kafka.start()
         if again is not None:
             die(process, kafka, again)
+    job_id = process.checkpoints()[-1].job_id
     last = kafka_job(KafkaJob(kafka.servers, job.topic, rows_per_second=1e9), tmp_path)
     last.start()
     last.finish()
     settle(kafka.servers, job.topic)
     check_once(kafka, job, job.rows)
-    assert_nothing_open(kafka, process.checkpoints()[-1].job_id)
+    assert_nothing_open(kafka, job_id)
 
 
 def kafka_job(job: KafkaJob, out: Path) -> JobProcess:
