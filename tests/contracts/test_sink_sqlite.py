@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from holdfast.sinks.dbapi.sink import write_ahead
 from holdfast.sinks.sqlite.sink import sqlite
 from holdfast.sinks.write_ahead import WriteAheadSink
 from holdfast.testing.sinks import WriteAheadContract
 
-
-class Columns:
-    """As much of a Spark schema as the check of a DB-API sink looks at."""
-
-    def fieldNames(self) -> list[str]:  # noqa: N802
-        return ["id", "text"]
+COLUMNS = StructType([StructField("id", LongType()), StructField("text", StringType())])
 
 
 class InSqlite(WriteAheadContract):
@@ -33,7 +29,7 @@ class InSqlite(WriteAheadContract):
             connection.execute("CREATE TABLE appended (id INTEGER, text TEXT)")
             connection.execute("CREATE TABLE keyed (id INTEGER PRIMARY KEY, text TEXT)")
         made = write_ahead(partial(sqlite3.connect, self.path), "appended")
-        made.check(None, Columns())
+        made.check(None, COLUMNS)
 
     def visible(self) -> Iterable[Any]:
         both = "SELECT id, text FROM appended UNION ALL SELECT id, text FROM keyed"
