@@ -115,6 +115,7 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
     older = kafka_job(job, tmp_path)
     older.start()
     visible = halt_while_it_sends(older, job)
+    job_id = older.checkpoints()[-1].job_id
     newer = kafka_job(replace(job, rows_per_second=1e9), tmp_path)
     newer.start(machine="elsewhere")
     assert newer.wait_until(lambda: len(committed(job.servers, job.topic)) > visible)
@@ -124,7 +125,7 @@ def test_a_runner_that_was_halted_while_it_sent_to_kafka_cannot_commit_when_it_w
     newer.finish()
     settle(kafka.servers, job.topic)
     check_once(kafka, job, job.rows)
-    assert_nothing_open(kafka, newer.checkpoints()[-1].job_id)
+    assert_nothing_open(kafka, job_id)
     sent = Counter(record.value for record in all_records(job.servers, job.topic))
     assert max(sent.values()) >= 2, "what it had sent when it was halted was sent again"
 

@@ -67,6 +67,8 @@ class JobProcess:
             environment["HOLDFAST_CRASH_AT"] = crash_at
         if machine is not None:
             command = [*_ANOTHER_MACHINE, machine, *command]
+            # Where Spark finds keys of S3 it wants to know the address of the machine: it has none.
+            environment = {k: v for k, v in environment.items() if not k.startswith("AWS_")}
         with self._said.open("ab") as said:
             self.process = subprocess.Popen(
                 [*command, *(f"{key}={value}" for key, value in more.items())],
