@@ -18,8 +18,8 @@ from holdfast.spark.session import local_session
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 USUAL = "5s"
-INTERVALS = ("1s", "2s")
-BACKLOGS = (0, 1, 10)
+INTERVALS = ("1s", "2s", "10s")
+BACKLOGS = (0, 1, 5, 10)
 SIZES = (10_000, 100_000, 1_000_000)
 
 
