@@ -101,6 +101,16 @@ class TestAReadOnlyDirectory:
         assert open_storage(read_only).list() == []
 
 
+class TestATreeThatNobodyHolds:
+    def test_it_leaves_nothing(self, tmp_path: Path) -> None:
+        create_tree(tmp_path / "target", SEAL)  # as if Ctrl-C had struck on the way back
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_published_one_stays(self, tmp_path: Path) -> None:
+        begun(tmp_path / "target").publish()
+        assert [entry.name for entry in tmp_path.iterdir()] == ["target"]
+
+
 class TestTheTarget:
     def test_a_file_in_its_place_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "target").touch()

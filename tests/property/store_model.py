@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,7 +140,7 @@ def metadata_of(number: int, files: tuple[StoredFile, ...]) -> CheckpointMetadat
 
 def _die(writer: CheckpointWriter) -> None:
     if isinstance(writer._tree, LocalTree):
-        os.close(writer._tree._lock)
+        writer._tree._close()  # as the kernel does it
 
 
 def tree_of(root: Path) -> dict[str, bytes | None]:

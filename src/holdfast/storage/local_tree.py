@@ -33,18 +33,40 @@ class LocalTree:
     the work of a living one. Where directories cannot be locked (NFS), remains are left alone.
     """
 
+    _lock: int | None = None
+    """The descriptor that holds the lock; it is there from the first file to the last."""
+
     def __init__(self, target: str | Path, seal: str) -> None:
         self._target = local_path(target)
         self._seal = checked(seal)
-        _refuse_existing(self._target)
-        with disk.changing("create the directory of", self._target):
-            disk.make_directories(self._target.parent)
-            _remove_remains(self._target)
-            self._staging, self._lock = _lock_new_directory(self._target)
-        self._directories = {self._staging}
         self._making_directory = threading.Lock()
         self._not_durable: list[Path] = []
-        self._open = True
+        _refuse_existing(self._target)
+        try:
+            with disk.changing("create the directory of", self._target):
+                disk.make_directories(self._target.parent)
+                _remove_remains(self._target)
+                self._make_staging()
+            self._directories = {self._staging}
+        except BaseException:
+            self.discard()
+            raise
+
+    def _make_staging(self) -> None:
+        while self._lock is None:
+            self._staging = self._target.with_name(staging_name(self._target.name))
+            try:
+                self._staging.mkdir()
+                self._lock = _lock_directory(self._staging)
+            except BaseException:  # also Ctrl-C: nobody else knows the name yet
+                shutil.rmtree(self._staging, ignore_errors=True)
+                raise
+
+    def __del__(self) -> None:
+        """Ctrl-C may strike before the caller has got hold of the tree; then nobody discards it."""
+        if self._lock is not None:
+            with suppress(StorageError):
+                self.discard()
 
     def write(self, path: str, data: bytes) -> None:
         """Put a new file into the tree."""
@@ -108,7 +130,7 @@ class LocalTree:
 
     def discard(self) -> None:
         """Forget the tree and what was written for it. Does nothing after ``publish``."""
-        if not self._open:
+        if self._lock is None:
             return
         try:
             with disk.changing("delete", self._staging), suppress(FileNotFoundError):
@@ -154,8 +176,9 @@ class LocalTree:
                 raise
 
     def _close(self) -> None:
-        self._open = False
-        os.close(self._lock)
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def _refuse_existing(target: Path) -> None:
@@ -169,20 +192,6 @@ def _exists(target: Path) -> DestinationExists:
         hint="Choose a path that does not exist, or delete what is there.",
         path=str(target),
     )
-
-
-def _lock_new_directory(target: Path) -> tuple[Path, int]:
-    """A staging directory and the descriptor that holds its lock."""
-    while True:
-        staging = target.with_name(staging_name(target.name))
-        try:
-            staging.mkdir()
-            lock = _lock_directory(staging)
-        except BaseException:  # also Ctrl-C: nobody else knows the name yet
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
-        if lock is not None:
-            return staging, lock
 
 
 def _lock_directory(staging: Path) -> int | None:
