@@ -124,22 +124,26 @@ class Gates:
     def exhausted(self, region: str, channels: Collection[str]) -> bool:
         """Whether all these channels have ended and the region has read them to the end."""
         with self._changed:
-            return all(
-                channel in self._ended
-                and self._flow.position(region, channel) > self._flow.last_batch(channel)
-                for channel in channels
-            )
+            return all(self._is_at_end(c, self._flow.position(region, c)) for c in channels)
+
+    def _is_at_end(self, channel: str, position: int) -> bool:
+        return channel in self._ended and position > self._flow.last_batch(channel)
 
     def wait_for_input(self, region: str, starts: Mapping[str, int], seconds: float) -> None:
-        """Wait until one of the channels can be read beyond its start, or for that long."""
+        """Wait until one of the channels can be read beyond its start, or for that long.
 
-        def something_new() -> bool:
-            return self._is_let_go(region) or any(
-                self._flow.readable(region, channel) > start for channel, start in starts.items()
+        Not if all have ended: nothing will come, and whoever ends the query waits for this answer.
+        """
+
+        def no_more_to_wait_for() -> bool:
+            return (
+                self._is_let_go(region)
+                or any(self._flow.readable(region, c) > start for c, start in starts.items())
+                or all(self._is_at_end(channel, start) for channel, start in starts.items())
             )
 
         with self._changed:
-            self._changed.wait_for(something_new, seconds)
+            self._changed.wait_for(no_more_to_wait_for, seconds)
 
     def wait_for_room(self, region: str, capacity: int) -> Iterator[float]:
         """Wait until readers and sinks have caught up; yields the seconds as they pass.
@@ -223,12 +227,19 @@ class RegionGate:
     """The channels of one region as Spark asks for them, one after the other, in rounds.
 
     After a round with news the next one answers at once even if there is nothing: Spark may want a
-    batch without data to move its watermark. Only then does a round wait, at its first channel,
+    batch without data to move its watermark. So does the first round, but not that of a region
+    that has no batch yet: its batch would be empty. Otherwise a round waits, at its first channel,
     for any of them. A region that also reads sources never waits, for they cannot wake it.
     """
 
     def __init__(
-        self, gates: Gates, region: str, channels: Sequence[str], may_wait: bool, batch_bytes: int
+        self,
+        gates: Gates,
+        region: str,
+        channels: Sequence[str],
+        may_wait: bool,
+        batch_bytes: int,
+        is_new: bool = False,
     ) -> None:
         self._gates = gates
         self._region = region
@@ -237,7 +248,7 @@ class RegionGate:
         self._batch_bytes = batch_bytes
         self._starts = dict.fromkeys(channels, 0)
         self._first: str | None = None
-        self._news = True
+        self._news = not is_new
 
     def next_end(self, channel: str, start: int) -> int:
         """How far the next batch may read."""

@@ -106,7 +106,10 @@ class RunningRegion:
         channels = [uid for uid in self.region.reads if uid in producers]
         opened = [uid for uid in self.region.reads if uid in sources]
         batch_bytes = self._settings.batch_bytes
-        gate = RegionGate(self._gates, self.uid, channels, not opened, batch_bytes)
+        commit = newest_commit(self.location)
+        gate = RegionGate(
+            self._gates, self.uid, channels, not opened, batch_bytes, is_new=commit is None
+        )
         inputs = []
         for uid in self.region.reads:
             if uid in sources:
@@ -116,7 +119,7 @@ class RunningRegion:
                 inputs.append(parquet_stream(spark, producers[uid].schema, steering, uid))
         self.frame = self._checked(self.region.build(*inputs))
         # After a restart nothing may be left to read, and then no batch comes to say so.
-        if (commit := newest_commit(self.location)) is not None:
+        if commit is not None:
             self._note_bounded(list(commit.offsets.values()))
         if self._settings.trigger.kind == "available-now":
             self._ends_itself = self._is_ended_by_spark(opened, channels, sources)
