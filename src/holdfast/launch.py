@@ -145,13 +145,13 @@ def default_config_file() -> Path | None:
 
 def spark_settings(settings: Settings) -> dict[str, str]:
     """Settings of the session that follow from the job's."""
-    from holdfast.spark.job_session import QUERY_LOG_ON_LOCAL_DISK
+    from holdfast.spark.job_session import QUERY_LOG_ON_LOCAL_DISK, STATE_PARTITIONS
 
     chosen = dict(settings.state_spark)
     if _local_path(settings.work_dir) is not None:
         chosen |= QUERY_LOG_ON_LOCAL_DISK
     if settings.parallelism is not None:
-        chosen["spark.sql.shuffle.partitions"] = str(settings.parallelism)
+        chosen[STATE_PARTITIONS] = str(settings.parallelism)
     return chosen
 
 

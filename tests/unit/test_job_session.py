@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.spark.job_session import context_settings
+from holdfast.spark.job_session import STATE_PARTITIONS, context_settings, partition_settings
 from holdfast.spark.session import is_local, is_on_this_machine
 
 _EXCLUDE = "spark.excludeOnFailure"
@@ -86,3 +86,12 @@ def test_the_loopback_address_is_enough_for_what_is_on_this_machine(master: str)
 )
 def test_executors_on_other_machines_need_a_real_address_of_the_driver(master: str) -> None:
     assert not is_on_this_machine(master)
+
+
+def test_on_one_machine_a_job_has_as_many_state_partitions_as_cores() -> None:
+    assert partition_settings("local[3]", 3, {}) == {STATE_PARTITIONS: "3"}
+
+
+def test_a_cluster_and_what_somebody_has_said_keep_their_state_partitions() -> None:
+    assert partition_settings(_CLUSTER, 3, {}) == {}
+    assert partition_settings("local[3]", 3, {STATE_PARTITIONS: "200"}) == {}

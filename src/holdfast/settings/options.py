@@ -216,7 +216,7 @@ PARALLELISM = Option(
     "parallelism.default",
     INTEGER,
     "State partitions of a region (`spark.sql.shuffle.partitions`). Flink's default is 1.",
-    otherwise="(none: what Spark is set to)",
+    otherwise="(none: what Spark is set to; if that is nothing, the cores of a local master)",
     least="1",
 )
 RESTORE_PATH = Option(

@@ -39,6 +39,7 @@ _JAVA = "spark.driver.extraJavaOptions"
 _STACK = "-Xss8m -XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
 
 _NEVER = str(2**31 - 1)
+STATE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def job_session(
@@ -58,8 +59,14 @@ def job_session(
     assert active is not None
     require_connectors(active, needed)
     session = active.newSession()
-    for key, value in {**sql, **user}.items():
-        if session.conf.isModifiable(key):
+    context = active.sparkContext
+    told = dict(context.getConf().getAll())
+    ours = {**partition_settings(context.master, context.defaultParallelism, told), **sql}
+    for key, value in ours.items():
+        if key not in user:  # also those that Spark knows but does not list as modifiable
+            session.conf.set(key, value)
+    for key, value in user.items():
+        if session.conf.isModifiable(key):  # the others were for the start of Spark
             session.conf.set(key, value)
     return session
 
@@ -74,6 +81,16 @@ def _start(name: str, chosen: Mapping[str, str], needed: Collection[Connector]) 
         if not more:
             raise
         raise could_not_fetch(needed, version) from error
+
+
+def partition_settings(master: str, cores: int, told: Mapping[str, str]) -> dict[str, str]:
+    """On one machine, and if nobody has said how many: as many state partitions as cores.
+
+    Spark's 200 are meant for clusters; on a laptop each batch would spend seconds on empty ones.
+    """
+    if not is_local(master) or STATE_PARTITIONS in told:
+        return {}
+    return {STATE_PARTITIONS: str(cores)}
 
 
 def context_settings(
