@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.services.jars import brought
+
 from holdfast.sinks.distributed import Distributed
 from holdfast.sinks.interface import Epoch, EpochSegment
 from holdfast.sinks.two_phase import TwoPhaseCommitSink
+from holdfast.spark.session import local_session
+from holdfast.testing import maven
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +29,13 @@ class Speeds:
     rows: int
     rounds: int
     per_second: dict[str, float]
+
+
+def session_with(driver: str) -> SparkSession:
+    """Spark, with a JDBC driver that Maven brings."""
+    return local_session(
+        "holdfast-bench", **{"spark.jars": str(brought(lambda: maven.jar(driver)))}
+    )
 
 
 def stage(spark: SparkSession, rows: int, home: Path) -> Epoch:

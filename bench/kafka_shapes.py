@@ -17,7 +17,7 @@ from bench.kafka_topics import (
 )
 
 _SCALE = float(os.environ.get("BENCH_KAFKA_SCALE", "1"))
-_COUNT_BATCH, _MAP_BATCH = 400_000, 200_000
+_COUNT_BATCH, _MAP_BATCH = 1_000_000, 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Shape:
 
     name: str
     rows: int
-    """Enough for more than one checkpoint with all but the longest interval."""
+    """Enough for several checkpoints: what the last one lets appear is a part of it, not all."""
     per_batch: int
     output_mode: str
     build: Callable[[Any], Any]
@@ -60,7 +60,7 @@ COUNT = Shape(
 )
 MAP = Shape(
     "map, as much output as input",
-    max(1, round(12 * _SCALE)) * _MAP_BATCH,
+    max(1, round(20 * _SCALE)) * _MAP_BATCH,
     _MAP_BATCH,
     "append",
     mapped,

@@ -60,13 +60,19 @@ class Ways:
     # Rows per second
 
     def speeds(self, shape: Shape, rounds: int) -> dict[Way, Speed]:
-        """Medians; a first round, in which each takes part only once, warms up."""
+        """Medians; a first round, in which each takes part only once, warms up.
+
+        Every other round goes backwards: nobody always has the same one before it.
+        """
         ways = self._all()
         warm_up = [(PLAIN, NO_INTERVAL), *(way for way in ways if way[1] == INTERVALS[0])]
         for way in warm_up:
             self._measured(shape, way)
-        found = [{way: self._measured(shape, way) for way in ways} for _ in range(rounds)]
-        return {way: _median([each[way] for each in found]) for way in ways}
+        found: dict[Way, list[Speed]] = {way: [] for way in ways}
+        for number in range(rounds):
+            for way in ways[:: -1 if number % 2 else 1]:
+                found[way].append(self._measured(shape, way))
+        return {way: _median(speeds) for way, speeds in found.items()}
 
     def _measured(self, shape: Shape, way: Way) -> Speed:
         speed = self._speed(shape, way)

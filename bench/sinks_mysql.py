@@ -20,24 +20,23 @@ from bench.databases import (
     UPSERT,
     Speeds,
     exactly_once,
+    session_with,
     stage,
 )
 from bench.measure import in_turn
 from holdfast.sinks.interface import Epoch
 from holdfast.sinks.mysql.sink import mysql
-from holdfast.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS = int(os.environ.get("BENCH_MYSQL_ROWS", "200000"))
-JDBC_JAR = "/usr/share/java/mariadb-java-client.jar"
-"""Debian: apt-get install libmariadb-java."""
+JDBC_DRIVER = "org.mariadb.jdbc:mariadb-java-client:2.7.6"
 
 
 def measure(rows: int = ROWS, rounds: int = ROUNDS) -> Speeds:
     """In turn, each several times, into an empty table each time."""
-    spark = local_session("holdfast-bench", **{"spark.jars": JDBC_JAR})
+    spark = session_with(JDBC_DRIVER)
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as scratch:
         epoch = stage(spark, rows, Path(scratch))
         with mariadb_server() as server:

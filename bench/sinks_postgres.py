@@ -22,23 +22,22 @@ from bench.databases import (
     UPSERT,
     Speeds,
     exactly_once,
+    session_with,
     stage,
 )
 from holdfast.sinks.interface import Epoch
 from holdfast.sinks.postgres.sink import postgres
-from holdfast.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS = int(os.environ.get("BENCH_SINK_ROWS", "400000"))
-JDBC_JAR = "/usr/share/java/postgresql.jar"
-"""Debian: apt-get install libpostgresql-jdbc-java."""
+JDBC_DRIVER = "org.postgresql:postgresql:42.5.4"
 
 
 def measure(rows: int = ROWS, rounds: int = ROUNDS) -> Speeds:
     """In turn, each several times, into an empty table each time."""
-    spark = local_session("holdfast-bench", **{"spark.jars": JDBC_JAR})
+    spark = session_with(JDBC_DRIVER)
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as scratch:
         epoch = stage(spark, rows, Path(scratch))
         with postgres_server() as server:

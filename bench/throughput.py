@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,15 @@ from bench.measure import cpu_seconds
 from bench.running import RowsRead, parquet_writer, plain_session, running, wait_for
 from holdfast import clock
 from holdfast.runtime.running import State
+from holdfast.spark.job_session import QUERY_LOG_ON_LOCAL_DISK
 
 ROWS = int(os.environ.get("BENCH_JOB_ROWS", "16000000"))
 PER_BATCH = 800_000
 KEYS = 1_000
 PARTITIONS = 2
 STATE = {"spark.sql.shuffle.partitions": str(PARTITIONS)}
+TUNED = {**STATE, **QUERY_LOG_ON_LOCAL_DISK}
+"""Jobs set this by themselves; plain Spark may be told."""
 
 
 def source(rows: int = ROWS) -> hf.sources.Generator:
@@ -35,9 +38,9 @@ def source(rows: int = ROWS) -> hf.sources.Generator:
     return hf.sources.generator(rows=rows, rows_per_batch=PER_BATCH, columns=columns)
 
 
-def one_region_plain(spark: SparkSession, home: Path) -> float:
+def one_region_plain(spark: SparkSession, home: Path, settings: Mapping[str, str] = STATE) -> float:
     """A keyed count, its updates appended as Parquet files."""
-    session = plain_session(spark, STATE)
+    session = plain_session(spark, settings)
     counts = source()(session).groupBy("k").agg(sf.count("*").alias("c"), sf.sum("n").alias("s"))
     read = RowsRead(session)
     began = time.perf_counter()
@@ -66,9 +69,11 @@ def one_region_job(_: SparkSession, home: Path, interval: str | None = "5s") -> 
     return _until_visible(job, home, "count", interval)
 
 
-def two_regions_plain(spark: SparkSession, home: Path) -> float:
+def two_regions_plain(
+    spark: SparkSession, home: Path, settings: Mapping[str, str] = STATE
+) -> float:
     """Two queries, chained by Spark's file sink and file source."""
-    session = plain_session(spark, STATE)
+    session = plain_session(spark, settings)
     between = home / "between"
     between.mkdir(parents=True)
     read = RowsRead(session)
