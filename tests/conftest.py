@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.faults.jobs.warm import C1_ONLY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +22,12 @@ WITHOUT_SPARK = {"unit", "property"}
 
 # The processes of a shared run have a width of 80, and lines would be folded to it.
 os.environ.pop("COLUMNS", None)
+# Every Spark that tests and their processes start, and the Java that puts its command together.
+for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(name, C1_ONLY)
+# A shell's background job ignores Ctrl-C, and so would the processes that tests press it for.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 SLOW = (
@@ -95,8 +104,7 @@ def _settings(scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         # Stack: Spark matches long Python tracebacks with a regular expression that recurses.
-        # The rest: short runs on few cores spend a fifth less on compiling and collecting.
-        "spark.driver.extraJavaOptions": "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-Xss8m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         # Snapshots and compacted source logs must appear within a few batches.

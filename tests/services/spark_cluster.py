@@ -16,6 +16,7 @@ from pathlib import Path
 import pyspark
 
 from holdfast.spark.java import find_java
+from tests.faults.jobs.warm import quick_java
 from tests.services.processes import LOOPBACK, free_ports, running, wait_until
 
 _DEPLOY = "org.apache.spark.deploy"
@@ -144,7 +145,7 @@ class SparkCluster:
             "PYTHONPATH": f"{_ROOT}:{_ROOT}/src",  # functions of tests run on executors
             "SPARK_LOCAL_DIRS": self._directory,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": quick_java(),
         }
         settings = [f"{key}={value}" for key, value in environment.items()]
         return ["env", *settings, str(home / "bin" / "spark-class"), name, "--host", LOOPBACK]

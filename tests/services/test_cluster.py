@@ -25,6 +25,7 @@ from tests.faults.jobs.process import JobProcess
 from tests.faults.jobs.specs import JobSpec, SourceSpec, chain, hurried
 from tests.faults.jobs.stores import check_all
 from tests.faults.jobs.supervised import Supervised
+from tests.faults.jobs.warm import quick_java
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.kafka_reading import Arrivals, values
 from tests.services.kafka_reading import everything as all_records
@@ -53,7 +54,7 @@ def spec(out: Path, cluster: SparkCluster, database: str, topic: str) -> JobSpec
         "restart-strategy.fixed-delay.attempts": "50",
         "restart-strategy.fixed-delay.delay": "200ms",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": quick_java(),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{out}/events",

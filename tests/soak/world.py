@@ -11,6 +11,7 @@ from tests.faults.jobs.leftovers import segments
 from tests.faults.jobs.specs import JobSpec, RegionSpec, SourceSpec, hurried
 from tests.faults.jobs.stores import check_all
 from tests.faults.jobs.supervised import Supervised
+from tests.faults.jobs.warm import quick_java
 from tests.services.postgres_server import PostgresServer
 from tests.services.spark_cluster import SparkCluster
 from tests.soak import ground
@@ -22,7 +23,6 @@ SETTINGS = {
     "execution.checkpointing.incremental": "true",
     "execution.checkpointing.data-inline-threshold": "0b",  # so that there are files to lose
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -38,7 +38,7 @@ def spec(database: str) -> JobSpec:
             RegionSpec("right", "pass", ("slow",), 4),
             RegionSpec("both", "count", ("left", "right")),
         ),
-        SETTINGS,
+        {**SETTINGS, "spark.executor.extraJavaOptions": quick_java()},
         {"postgres": database},
     )
 

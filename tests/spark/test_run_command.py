@@ -35,7 +35,6 @@ job = hf.Job("views", settings={
     "parallelism.default": 1,
     "execution.checkpointing.interval": "1s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 })
 clicks = job.source("clicks", hf.sources.generator(
     rows=rows or None, rows_per_batch=500, rows_per_second=2000, partitions=1

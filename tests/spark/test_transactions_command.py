@@ -34,7 +34,6 @@ job = hf.Job("views", settings={
     "holdfast.spark.master": "local[2]",
     "parallelism.default": 1,
     "execution.checkpointing.interval": "500ms",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 })
 job.source("clicks", hf.sources.generator(
     rows=12000, rows_per_batch=500, rows_per_second=3000, partitions=1

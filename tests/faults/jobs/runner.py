@@ -11,8 +11,9 @@ from typing import Any
 
 import holdfast as hf
 from tests.faults.jobs.specs import KEYS, WINDOW, JobSpec, RegionSpec, from_dict
+from tests.faults.jobs.warm import C1_ONLY
 
-QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('JOB_JAVA', '')}"
+QUICK_JAVA = f"{C1_ONLY} {os.environ.get('JOB_JAVA', '')}"
 
 
 def build(spec: JobSpec, out: Path) -> hf.Job:

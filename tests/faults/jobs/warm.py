@@ -19,6 +19,13 @@ from tests.faults.jobs.specs import chain
 ROOT = Path(__file__).parents[3]
 _PATIENCE = 300.0
 _QUIET = "-Xshare:auto -Xlog:disable"
+C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that lives for seconds: its second compiler would use more time than it saves."""
+
+
+def quick_java() -> str:
+    """Options of any Java that has Spark's jars on its path."""
+    return f"{C1_ONLY} {java_options()}"
 
 
 @functools.cache
